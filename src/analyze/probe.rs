@@ -1,0 +1,163 @@
+//! ICMP echo requests and what answers them.
+
+use std::collections::HashMap;
+
+use crate::wire::Ip;
+
+/// An answered request waits this long for further replies (`ping` calls them DUP!).
+const DUPLICATE_NS: i64 = 1_000_000_000;
+
+/// A request, and what came back.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    pub file: u16,
+    pub frame_no: u64,
+    pub time_ns: Option<i64>,
+    pub is_v6: bool,
+    pub flow_id: Option<u64>,
+    pub src_ip: Ip,
+    pub dst_ip: Ip,
+    pub identifier: u16,
+    pub sequence: u16,
+    pub ip_bytes: u32,
+    pub vni: Option<u32>,
+    pub interface: u32,
+    pub reply_frame_no: Option<u64>,
+    pub reply_ttl: Option<u8>,
+    pub rtt_ns: Option<i64>,
+    pub error_frame_no: Option<u64>,
+    pub duplicate_count: u32,
+}
+
+type ProbeKey = (Ip, Ip, u16, u16, Option<u32>, u32);
+
+/// Matches replies to requests. Holds a request back until its answer can no longer change; rows come out in the order of
+/// requests.
+#[derive(Default)]
+pub(crate) struct ProbeTracker {
+    open: HashMap<ProbeKey, u64>,
+    held: crate::flow::HoldQueue<Probe>,
+}
+
+impl ProbeTracker {
+    pub fn on_request(&mut self, probe: Probe) {
+        let key = key_of(&probe);
+        let number = self.held.push(probe);
+        // A request sent again (or captured twice) takes the replies from here on.
+        self.open.insert(key, number);
+    }
+
+    /// `requester` and `target` are the request's source and destination.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one reply; no other place has them together")]
+    pub fn on_reply(
+        &mut self,
+        requester: Ip,
+        target: Ip,
+        echo: (u16, u16),
+        vni: Option<u32>,
+        interface: u32,
+        frame_no: u64,
+        time_ns: Option<i64>,
+        ttl: u8,
+    ) {
+        let key = (requester, target, echo.0, echo.1, vni, interface);
+        let Some(probe) = self.open.get(&key).and_then(|number| self.held.get_mut(*number)) else { return };
+        if probe.reply_frame_no.is_some() {
+            probe.duplicate_count += 1;
+            return;
+        }
+        probe.reply_frame_no = Some(frame_no);
+        probe.reply_ttl = Some(ttl);
+        probe.rtt_ns = time_ns.zip(probe.time_ns).map(|(reply, request)| reply - request);
+    }
+
+    /// An ICMP error that quotes a request.
+    pub fn on_error(&mut self, requester: Ip, target: Ip, echo: (u16, u16), vni: Option<u32>, interface: u32, frame_no: u64) {
+        let key = (requester, target, echo.0, echo.1, vni, interface);
+        if let Some(probe) = self.open.get(&key).and_then(|number| self.held.get_mut(*number)) {
+            probe.error_frame_no.get_or_insert(frame_no);
+        }
+    }
+
+    /// Hands out what nothing can change any more at `now_ns`; everything where the capture has ended (`None`).
+    pub fn release(&mut self, now_ns: Option<i64>, lost_after_ns: i64, max_held: u64, mut out: impl FnMut(Probe)) {
+        while let Some(probe) = self.held.front() {
+            let is_over = match (now_ns, probe.time_ns) {
+                (Some(now), Some(sent)) => {
+                    let waited = now.saturating_sub(sent);
+                    let patience = probe.rtt_ns.map_or(lost_after_ns, |rtt| rtt.saturating_add(DUPLICATE_NS));
+                    waited > patience
+                }
+                _ => true,
+            };
+            if !is_over && self.held.len() <= max_held {
+                return;
+            }
+            let number = self.held.front_number();
+            let Some(probe) = self.held.pop() else { return };
+            let key = key_of(&probe);
+            if self.open.get(&key) == Some(&number) {
+                self.open.remove(&key);
+            }
+            out(probe);
+        }
+    }
+}
+
+fn key_of(probe: &Probe) -> ProbeKey {
+    (probe.src_ip, probe.dst_ip, probe.identifier, probe.sequence, probe.vni, probe.interface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Ip = Ip::NONE;
+
+    fn request(frame_no: u64, time_ns: i64, sequence: u16) -> Probe {
+        Probe {
+            file: 0,
+            frame_no,
+            time_ns: Some(time_ns),
+            is_v6: false,
+            flow_id: None,
+            src_ip: A,
+            dst_ip: A,
+            identifier: 7,
+            sequence,
+            ip_bytes: 84,
+            vni: None,
+            interface: 0,
+            reply_frame_no: None,
+            reply_ttl: None,
+            rtt_ns: None,
+            error_frame_no: None,
+            duplicate_count: 0,
+        }
+    }
+
+    #[test]
+    fn a_request_without_reply_does_not_hold_back_the_order_for_ever() {
+        let mut tracker = ProbeTracker::default();
+        tracker.on_request(request(1, 0, 1));
+        tracker.on_request(request(2, 1_000, 2));
+        tracker.on_reply(A, A, (7, 2), None, 0, 3, Some(1_500), 64);
+        let mut rows = Vec::new();
+        tracker.release(Some(2_000_000_000), 10_000_000_000, 1_000, |probe| rows.push(probe.frame_no));
+        assert!(rows.is_empty(), "the first may still be answered");
+        tracker.release(Some(10_000_000_001), 10_000_000_000, 1_000, |probe| rows.push(probe.frame_no));
+        assert_eq!(rows, [1, 2]);
+    }
+
+    #[test]
+    fn replies_beyond_the_first_are_counted() {
+        let mut tracker = ProbeTracker::default();
+        tracker.on_request(request(1, 0, 1));
+        for frame_no in 2..5 {
+            tracker.on_reply(A, A, (7, 1), None, 0, frame_no, Some(frame_no as i64 * 100), 64);
+        }
+        let mut rows = Vec::new();
+        tracker.release(None, 0, 0, |probe| rows.push((probe.reply_frame_no, probe.rtt_ns, probe.duplicate_count)));
+        assert_eq!(rows, [(Some(2), Some(200), 2)]);
+    }
+}

@@ -1,0 +1,22 @@
+//! Bytes to records: file formats, compression, time, several files as one capture.
+//!
+//! Nothing here knows what a packet holds. [`Reader`] hands out [`Window`]s: a stretch of bytes and the records in it, in the
+//! order of the capture.
+
+mod buffer;
+mod decompress;
+mod fileset;
+mod input;
+mod pcap;
+mod pcapng;
+mod record;
+pub(crate) mod single;
+mod sniff;
+mod timestamp;
+
+pub use input::Input;
+pub use record::{Finding, FindingSubject, Interface, LinkType, Record, Window};
+pub use sniff::LooksLike;
+
+pub(crate) use fileset::Reader;
+pub(crate) use record::{CaptureFacts, FileFacts, Severity};

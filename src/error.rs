@@ -1,0 +1,79 @@
+//! The one error type of a run. A bad *frame* is data (`decode_stop`, `capture_quality`); only a bad *run* is an error.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::capture::LooksLike;
+use crate::words::{self, Lang};
+
+/// Why a run could not go on, or could not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Reading or writing failed. `path` is what was read, or `-` for standard input and bytes.
+    Io { path: PathBuf, source: std::io::Error },
+    /// The input holds no capture that wirelab reads; `looks_like` says what it seems to be instead.
+    NotACapture { path: PathBuf, looks_like: LooksLike },
+    /// A stated limit was exceeded and nothing useful could be kept.
+    Limit { path: PathBuf, limit: &'static str, value: u64 },
+    /// The call is at fault: an unknown table or column, no input, a filter that does not parse.
+    Usage(String),
+    /// Arrow refused to build or write a batch.
+    Arrow(arrow_schema::ArrowError),
+    /// The observer asked to stop.
+    Cancelled,
+}
+
+impl Error {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), source }
+    }
+
+    /// The message for a person, in the language asked for.
+    pub fn message(&self, lang: Lang) -> String {
+        match self {
+            Self::Io { path, source } => {
+                let key = match source.kind() {
+                    std::io::ErrorKind::NotFound => "error.not_found",
+                    std::io::ErrorKind::PermissionDenied => "error.permission",
+                    std::io::ErrorKind::IsADirectory => "error.directory",
+                    _ => "error.io",
+                };
+                words::say(lang, key, &[("path", &path.display()), ("reason", source)])
+            }
+            Self::NotACapture { path, looks_like } => {
+                let what = words::say(lang, looks_like.key(), &[]);
+                let advice = words::say(lang, looks_like.advice_key(), &[("path", &path.display())]);
+                words::say(lang, "error.not_a_capture", &[("path", &path.display()), ("what", &what), ("advice", &advice)])
+            }
+            Self::Limit { path, limit, value } => {
+                words::say(lang, "error.limit", &[("path", &path.display()), ("limit", limit), ("value", value)])
+            }
+            Self::Usage(message) => message.clone(),
+            Self::Arrow(error) => error.to_string(),
+            Self::Cancelled => words::say(lang, "error.cancelled", &[]),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message(Lang::En))
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Arrow(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<arrow_schema::ArrowError> for Error {
+    fn from(error: arrow_schema::ArrowError) -> Self {
+        Self::Arrow(error)
+    }
+}

@@ -1,0 +1,10 @@
+//! Which frames belong together, and how the work on them is shared out.
+
+mod hold;
+mod key;
+mod table;
+
+pub(crate) use hold::HoldQueue;
+pub(crate) use key::FlowHasher;
+pub use key::{Endpoint, FlowKey};
+pub(crate) use table::{FlowRef, FlowState, FlowTable};

@@ -1,0 +1,38 @@
+//! Packet captures of AI-cluster networks as Arrow tables.
+//!
+//! The data's way through the folders: [`capture`] (bytes to records) → [`wire`] (one frame's layers) → [`flow`] (which
+//! frames belong together) → `analyze` (what happened on each flow) → [`tables`] (Arrow). [`scan`] drives it.
+//!
+//! ```
+//! let capture = wirelab::open(
+//!     [concat!(env!("CARGO_MANIFEST_DIR"), "/sample-captures/ping-delay/ping-delay.pcap")],
+//!     &wirelab::Options::default(),
+//! )?;
+//! let probes = capture.table(wirelab::TableId::Probes)?;
+//! assert_eq!(probes.num_rows(), 12);
+//! # Ok::<(), wirelab::Error>(())
+//! ```
+
+#![deny(unsafe_code)]
+
+mod analyze;
+pub mod capture;
+mod error;
+pub mod flow;
+mod observe;
+mod open;
+mod options;
+pub mod scan;
+pub mod tables;
+pub mod wire;
+pub mod words;
+pub mod write;
+
+pub use capture::Input;
+pub use error::Error;
+pub use observe::{Observer, Unobserved};
+pub use open::{Capture, TableData, open};
+pub use options::{Limits, Options};
+pub use scan::{Filter, Scan, ScanRequest, Summary, scan};
+pub use tables::{TABLES, TableId};
+pub use words::Lang;

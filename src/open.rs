@@ -1,0 +1,170 @@
+//! An opened capture: tables on demand, each computed once.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use crate::capture::{CaptureFacts, Input};
+use crate::error::Error;
+use crate::observe::{Observer, Unobserved};
+use crate::options::Options;
+use crate::scan::{Engine, ScanRequest, Summary};
+use crate::tables::TableId;
+
+/// Most bytes kept of an input that can be read only once (standard input, a reader).
+const KEPT_INPUT_BYTES: u64 = 2 << 30;
+
+/// A table in memory.
+#[derive(Clone, Debug)]
+pub struct TableData {
+    pub schema: SchemaRef,
+    pub batches: Vec<RecordBatch>,
+}
+
+impl TableData {
+    pub fn num_rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// A capture of one or more files. Tables are computed when they are first asked for, then kept.
+pub struct Capture {
+    inputs: Vec<Kept>,
+    options: Options,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tables: HashMap<TableId, Arc<TableData>>,
+    summary: Option<Summary>,
+    facts: Option<CaptureFacts>,
+}
+
+/// An input that can be read again.
+enum Kept {
+    Path(PathBuf),
+    Bytes(Arc<[u8]>),
+}
+
+/// Opens one or more files (or bytes, or readers) as one capture. Fails at once where one of them is no capture.
+pub fn open<I>(inputs: I, options: &Options) -> Result<Capture, Error>
+where
+    I: IntoIterator,
+    I::Item: Into<Input>,
+{
+    let inputs = inputs.into_iter().map(|input| keep(input.into())).collect::<Result<Vec<_>, _>>()?;
+    let capture = Capture { inputs, options: options.clone(), state: Mutex::default() };
+    // Looks at the first bytes of every file, so that a wrong one is named now and not at the first table.
+    Engine::new(capture.inputs(), options, &[])?;
+    Ok(capture)
+}
+
+impl Capture {
+    /// The table, computed now if it is not yet known.
+    pub fn table(&self, table: TableId) -> Result<Arc<TableData>, Error> {
+        self.table_observed(table, &mut Unobserved)
+    }
+
+    /// The same, with progress and a way to stop.
+    pub fn table_observed(&self, table: TableId, observer: &mut dyn Observer) -> Result<Arc<TableData>, Error> {
+        self.load(&[table], observer)?;
+        self.lock().tables.get(&table).cloned().ok_or(Error::Cancelled)
+    }
+
+    /// Computes several tables in one pass over the capture.
+    pub fn load(&self, tables: &[TableId], observer: &mut dyn Observer) -> Result<(), Error> {
+        let missing: Vec<_> = {
+            let state = self.lock();
+            tables.iter().copied().filter(|table| !state.tables.contains_key(table)).collect()
+        };
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // The lock is not held meanwhile: two callers may both compute, and get the same rows.
+        let requests: Vec<_> = missing.iter().map(|table| ScanRequest::new(*table)).collect();
+        let mut engine = Engine::new(self.inputs(), &self.options, &requests)?;
+        let mut batches: HashMap<TableId, Vec<RecordBatch>> = HashMap::new();
+        while let Some(finished) = engine.step(observer)? {
+            for (table, batch) in finished {
+                batches.entry(table).or_default().push(batch);
+            }
+        }
+        let mut state = self.lock();
+        for table in missing {
+            let data = TableData {
+                schema: table.definition().schema(),
+                batches: batches.remove(&table).unwrap_or_default(),
+            };
+            state.tables.entry(table).or_insert_with(|| Arc::new(data));
+        }
+        state.summary = Some(engine.summary());
+        state.facts = Some(engine.facts().clone());
+        Ok(())
+    }
+
+    /// Frames, bytes, time and protocols; read on the way of any table.
+    pub fn summary(&self) -> Result<Summary, Error> {
+        if self.lock().summary.is_none() {
+            self.load(&[TableId::CaptureQuality], &mut Unobserved)?;
+        }
+        self.lock().summary.clone().ok_or(Error::Cancelled)
+    }
+
+    /// The files of the capture, in the order given: name, format and compression, size, frames.
+    pub fn files(&self) -> Result<Vec<crate::capture::FileFacts>, Error> {
+        self.summary()?;
+        Ok(self.lock().facts.as_ref().map(|facts| facts.files.clone()).unwrap_or_default())
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The capture's inputs, to be read anew.
+    pub fn inputs(&self) -> Vec<Input> {
+        let again = |kept: &Kept| match kept {
+            Kept::Path(path) => Input::Path(path.clone()),
+            Kept::Bytes(bytes) => Input::Bytes(bytes.clone()),
+        };
+        self.inputs.iter().map(again).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half-done under the lock, so a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").field("inputs", &self.inputs()).finish_non_exhaustive()
+    }
+}
+
+/// Files are read again for each table; what cannot be is kept in memory, up to a limit.
+fn keep(input: Input) -> Result<Kept, Error> {
+    let name = PathBuf::from(input.name());
+    let reader: Box<dyn Read + Send> = match input {
+        Input::Bytes(bytes) => return Ok(Kept::Bytes(bytes)),
+        Input::Path(path) if path.as_os_str() == "-" => Box::new(std::io::stdin()),
+        Input::Path(path) => match std::fs::metadata(&path) {
+            // Pipes and devices give their bytes once.
+            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+                Box::new(std::fs::File::open(&path).map_err(|error| Error::io(&path, error))?)
+            }
+            _ => return Ok(Kept::Path(path)),
+        },
+        Input::Reader(reader, _) => reader,
+    };
+    let mut bytes = Vec::new();
+    reader.take(KEPT_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(|error| Error::io(&name, error))?;
+    if bytes.len() as u64 > KEPT_INPUT_BYTES {
+        return Err(Error::Limit { path: name, limit: "kept_input_bytes", value: KEPT_INPUT_BYTES });
+    }
+    Ok(Kept::Bytes(bytes.into()))
+}

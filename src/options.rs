@@ -1,0 +1,73 @@
+//! What a caller may set for a run, and the limits that guard it.
+
+use std::num::NonZeroUsize;
+
+/// Settings of a run. `Options::default()` suits an ordinary capture.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Worker threads; `None` takes one per core. The rows are the same for any number.
+    pub threads: Option<NonZeroUsize>,
+    /// Link speed in bits per second: turns pause quanta into nanoseconds. Unknown by default.
+    pub link_speed_bps: Option<u64>,
+    /// UDP destination ports read as VXLAN.
+    pub vxlan_ports: Vec<u16>,
+    /// UDP destination ports read as RoCEv2.
+    pub roce_ports: Vec<u16>,
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            link_speed_bps: None,
+            vxlan_ports: vec![4789, 8472],
+            roce_ports: vec![4791],
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads
+            .or_else(|| std::thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get)
+    }
+}
+
+/// Hard limits. Hitting one leaves a finding in `capture_quality`; the rows so far are kept.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Largest packet or block, in bytes, that is believed.
+    pub block_bytes: u32,
+    /// Most interfaces of one capture.
+    pub interfaces: usize,
+    /// Most bytes a compressed file may grow to, as a multiple of its stored size (guards small "bombs").
+    pub decompress_ratio: u64,
+    /// Decompressed bytes that are always allowed, whatever the ratio.
+    pub decompress_free_bytes: u64,
+    /// Tunnels inside each other that are followed.
+    pub tunnel_depth: usize,
+    /// Most flows that are told apart; frames of further flows carry no `flow_id`.
+    pub flows: usize,
+    /// Frames a row may wait for later evidence.
+    pub hold_frames: u64,
+    /// Nanoseconds of capture time a row may wait for later evidence.
+    pub hold_ns: i64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            block_bytes: 16 << 20,
+            interfaces: 65_536,
+            decompress_ratio: 1_000,
+            decompress_free_bytes: 1 << 30,
+            tunnel_depth: 4,
+            flows: 16_000_000,
+            hold_frames: 1_000_000,
+            hold_ns: 10_000_000_000,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Drives a run: reads the next window while the last one is processed, hands out batches.
+
+use std::collections::VecDeque;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::core::{Core, Sinks};
+use super::filter::Filter;
+use super::sink::Sink;
+use super::tally::Summary;
+use crate::capture::{CaptureFacts, Input, Reader, Window};
+use crate::error::Error;
+use crate::observe::Observer;
+use crate::options::Options;
+use crate::tables::{Projection, TableId};
+
+/// What a run shall compute; nothing else is.
+#[derive(Clone, Debug)]
+pub struct ScanRequest {
+    pub table: TableId,
+    /// Columns in the order wanted; `None` = all.
+    pub columns: Option<Vec<String>>,
+    pub filter: Filter,
+}
+
+impl ScanRequest {
+    pub fn new(table: TableId) -> Self {
+        Self { table, columns: None, filter: Filter::default() }
+    }
+}
+
+/// A run over a capture.
+pub(crate) struct Engine {
+    reader: Reader,
+    core: Core,
+    pool: Option<rayon::ThreadPool>,
+    next: Option<Window>,
+    is_started: bool,
+    is_finished: bool,
+    done_bytes: u64,
+    total_bytes: Option<u64>,
+}
+
+impl Engine {
+    pub fn new(inputs: Vec<Input>, options: &Options, requests: &[ScanRequest]) -> Result<Self, Error> {
+        let sinks = sinks(requests)?;
+        let reader = Reader::open(inputs, &options.limits)?;
+        let threads = options.thread_count();
+        let pool = if threads > 1 {
+            let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
+            Some(builder.build().map_err(|error| Error::Usage(error.to_string()))?)
+        } else {
+            None
+        };
+        let needs_flows = requests.iter().any(needs_flows);
+        Ok(Self {
+            reader,
+            core: Core::new(options, sinks, needs_flows),
+            pool,
+            next: None,
+            is_started: false,
+            is_finished: false,
+            done_bytes: 0,
+            total_bytes: None,
+        })
+    }
+
+    /// Processes one window; `None` once all is done. The batches may be none for a while.
+    pub fn step(&mut self, observer: &mut dyn Observer) -> Result<Option<Vec<(TableId, RecordBatch)>>, Error> {
+        if self.is_finished {
+            return Ok(None);
+        }
+        if observer.on_progress(self.done_bytes, self.total_bytes).is_break() {
+            return Err(Error::Cancelled);
+        }
+        if !self.is_started {
+            self.is_started = true;
+            self.next = self.reader.next_window()?;
+        }
+        let Some(window) = self.next.take() else {
+            self.is_finished = true;
+            let (core, facts) = (&mut self.core, self.reader.facts());
+            match &self.pool {
+                Some(pool) => pool.install(|| core.finish(facts)),
+                None => core.finish(facts),
+            }
+            return self.core.take_batches().map(Some);
+        };
+        self.done_bytes = window.done_bytes;
+        self.total_bytes = window.total_bytes;
+        let (core, reader) = (&mut self.core, &mut self.reader);
+        let next = match &self.pool {
+            None => {
+                core.process(&window, false);
+                drop(window);
+                reader.next_window()
+            }
+            // The next window is read on this thread (it may call back into Python) while the pool works on this one.
+            Some(pool) => pool.in_place_scope(|scope| {
+                scope.spawn(|_| {
+                    core.process(&window, true);
+                });
+                reader.next_window()
+            }),
+        };
+        self.next = next?;
+        self.core.take_batches().map(Some)
+    }
+
+    pub fn summary(&self) -> Summary {
+        self.core.summary()
+    }
+
+    pub fn facts(&self) -> &CaptureFacts {
+        self.reader.facts()
+    }
+}
+
+fn needs_flows(request: &ScanRequest) -> bool {
+    let wants = |column: &str| request.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| name == column));
+    match request.table {
+        TableId::TcpFlows | TableId::Flows | TableId::CaptureQuality => true,
+        TableId::Tcp => true,
+        TableId::Pause | TableId::Arp | TableId::Interfaces => false,
+        TableId::Packets | TableId::Roce | TableId::Tunnels | TableId::Probes | TableId::Icmp => wants("flow_id"),
+    }
+}
+
+fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
+    let mut sinks = Sinks::default();
+    for request in requests {
+        let projection = request.table.definition().project(request.columns.as_deref())?;
+        let filter = request.filter.clone();
+        fn sink<R: crate::tables::TableRow>(projection: Projection, filter: Filter) -> Option<Sink<R>> {
+            Some(Sink::new(projection, filter))
+        }
+        match request.table {
+            TableId::Packets => sinks.packets = sink(projection, filter),
+            TableId::Tcp => sinks.tcp = sink(projection, filter),
+            TableId::TcpFlows => sinks.tcp_flows = sink(projection, filter),
+            TableId::Flows => sinks.flows = sink(projection, filter),
+            TableId::Roce => sinks.roce = sink(projection, filter),
+            TableId::Pause => sinks.pause = sink(projection, filter),
+            TableId::Tunnels => sinks.tunnels = sink(projection, filter),
+            TableId::Probes => sinks.probes = sink(projection, filter),
+            TableId::Icmp => sinks.icmp = sink(projection, filter),
+            TableId::Arp => sinks.arp = sink(projection, filter),
+            TableId::Interfaces => sinks.interfaces = sink(projection, filter),
+            TableId::CaptureQuality => sinks.capture_quality = sink(projection, filter),
+        }
+    }
+    Ok(sinks)
+}
+
+/// Streams the batches of several tables in one pass, in bounded memory.
+pub struct MultiScan {
+    engine: Engine,
+}
+
+impl MultiScan {
+    pub fn new(inputs: Vec<Input>, options: &Options, requests: &[ScanRequest]) -> Result<Self, Error> {
+        Ok(Self { engine: Engine::new(inputs, options, requests)? })
+    }
+
+    /// The batches that are ready after one more window of input (often none), or `None` at the end.
+    pub fn next_batches(&mut self, observer: &mut dyn Observer) -> Result<Option<Vec<(TableId, RecordBatch)>>, Error> {
+        self.engine.step(observer)
+    }
+}
+
+/// Streams the batches of one table in bounded memory, whatever the size of the capture.
+pub struct Scan {
+    engine: Engine,
+    schema: SchemaRef,
+    ready: VecDeque<RecordBatch>,
+    is_done: bool,
+}
+
+impl Scan {
+    pub fn new(inputs: Vec<Input>, options: &Options, request: ScanRequest) -> Result<Self, Error> {
+        let definition = request.table.definition();
+        let schema = definition.schema_of(&definition.project(request.columns.as_deref())?);
+        let engine = Engine::new(inputs, options, &[request])?;
+        Ok(Self { engine, schema, ready: VecDeque::new(), is_done: false })
+    }
+
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// The next batch, or `None` at the end. Batches are never empty.
+    pub fn next_batch(&mut self, observer: &mut dyn Observer) -> Result<Option<RecordBatch>, Error> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            if self.is_done {
+                return Ok(None);
+            }
+            match self.engine.step(observer) {
+                Ok(Some(batches)) => self.ready.extend(batches.into_iter().map(|(_, batch)| batch)),
+                Ok(None) => self.is_done = true,
+                Err(error) => {
+                    self.is_done = true;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    pub fn summary(&self) -> Summary {
+        self.engine.summary()
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch(&mut crate::observe::Unobserved).transpose()
+    }
+}

@@ -1,0 +1,27 @@
+//! Runs a capture through all stages: windows of records, decoded in parallel, routed to shards, analysed in order, built
+//! into batches in frame order. The rows are the same for any number of threads.
+
+mod core;
+mod engine;
+mod filter;
+mod finish;
+mod rows;
+mod shard;
+mod sink;
+mod streams;
+mod tally;
+
+pub use engine::{MultiScan, Scan, ScanRequest};
+pub use filter::Filter;
+pub use tally::Summary;
+
+pub(crate) use engine::Engine;
+
+/// Streams one table of a capture in bounded memory.
+pub fn scan<I>(inputs: I, options: &crate::Options, request: ScanRequest) -> Result<Scan, crate::Error>
+where
+    I: IntoIterator,
+    I::Item: Into<crate::Input>,
+{
+    Scan::new(inputs.into_iter().map(Into::into).collect(), options, request)
+}

@@ -1,0 +1,148 @@
+//! Counts over the whole capture that cost next to nothing: what `info` shows, and what findings rest on.
+
+use crate::capture::{LinkType, Record, Window};
+use crate::wire::{Chunk, Protocol};
+
+/// What a capture holds, in a few figures.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    pub frames: u64,
+    /// Bytes on the wire.
+    pub original_bytes: u64,
+    /// Bytes in the file.
+    pub captured_bytes: u64,
+    /// Earliest and latest time.
+    pub first_time_ns: Option<i64>,
+    pub last_time_ns: Option<i64>,
+    /// Frames by highest protocol, most frequent first.
+    pub protocols: Vec<(&'static str, u64)>,
+}
+
+const PROTOCOLS: usize = 32;
+
+/// Counts of a stretch of frames; stretches add up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub frames: u64,
+    pub original_bytes: u64,
+    pub captured_bytes: u64,
+    pub min_time_ns: Option<i64>,
+    pub max_time_ns: Option<i64>,
+    protocols: [u64; PROTOCOLS],
+    names: [Option<&'static str>; PROTOCOLS],
+    /// Frames cut by the snap length.
+    pub cut: Marked,
+    /// Frames of a link type that is not decoded.
+    pub unknown_link: Marked,
+    pub unknown_link_type: Option<LinkType>,
+    /// Frames whose decoding stopped although all their bytes are there.
+    pub undecoded: Marked,
+}
+
+/// A count with the first frames it concerns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marked {
+    pub count: u64,
+    /// File (from 0), frame number and time.
+    pub first: Vec<(u16, u64, Option<i64>)>,
+}
+
+impl Marked {
+    const KEPT: usize = 20;
+
+    pub fn add(&mut self, record: &Record) {
+        self.count += 1;
+        if self.first.len() < Self::KEPT {
+            self.first.push((record.file, record.frame_no, record.time()));
+        }
+    }
+
+    pub fn merge(&mut self, later: &Self) {
+        self.count += later.count;
+        let room = Self::KEPT.saturating_sub(self.first.len());
+        self.first.extend(later.first.iter().take(room));
+    }
+}
+
+impl Tally {
+    /// Counts the frames of a chunk; `records` are theirs.
+    pub fn count(&mut self, records: &[Record], chunk: &Chunk) {
+        for (record, frame) in records.iter().zip(&chunk.frames) {
+            self.original_bytes += u64::from(record.original_bytes);
+            self.captured_bytes += u64::from(record.captured_bytes);
+            if let Some(time) = record.time() {
+                self.min_time_ns = Some(self.min_time_ns.map_or(time, |min| min.min(time)));
+                self.max_time_ns = Some(self.max_time_ns.map_or(time, |max| max.max(time)));
+            }
+            let at = frame.protocol as usize % PROTOCOLS;
+            self.protocols[at] += 1;
+            if self.names[at].is_none() {
+                self.names[at] = Some(frame.protocol.name().unwrap_or("unknown"));
+            }
+            let is_cut = record.captured_bytes < record.original_bytes;
+            if is_cut {
+                self.cut.add(record);
+            }
+            if !record.link.is_known() {
+                self.unknown_link.add(record);
+                self.unknown_link_type = self.unknown_link_type.or(Some(record.link));
+            } else if frame.stop != 0 && !is_cut && frame.protocol != Protocol::Unknown {
+                self.undecoded.add(record);
+            }
+        }
+        self.frames += chunk.frames.len() as u64;
+    }
+
+    pub fn merge(&mut self, later: &Self) {
+        self.frames += later.frames;
+        self.original_bytes += later.original_bytes;
+        self.captured_bytes += later.captured_bytes;
+        self.min_time_ns = [self.min_time_ns, later.min_time_ns].into_iter().flatten().min();
+        self.max_time_ns = [self.max_time_ns, later.max_time_ns].into_iter().flatten().max();
+        for at in 0..PROTOCOLS {
+            self.protocols[at] += later.protocols[at];
+            self.names[at] = self.names[at].or(later.names[at]);
+        }
+        self.cut.merge(&later.cut);
+        self.unknown_link.merge(&later.unknown_link);
+        self.unknown_link_type = self.unknown_link_type.or(later.unknown_link_type);
+        self.undecoded.merge(&later.undecoded);
+    }
+
+    pub fn summary(&self) -> Summary {
+        let mut protocols: Vec<_> = (0..PROTOCOLS).filter_map(|at| Some((self.names[at]?, self.protocols[at]))).collect();
+        protocols.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        Summary {
+            frames: self.frames,
+            original_bytes: self.original_bytes,
+            captured_bytes: self.captured_bytes,
+            first_time_ns: self.min_time_ns,
+            last_time_ns: self.max_time_ns,
+            protocols,
+        }
+    }
+}
+
+/// Time order of the records: how often, and how far at most, the clock went backwards. In frame order, so not part of a
+/// tally that is counted in parallel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClockOrder {
+    last_time_ns: Option<i64>,
+    pub backwards: Marked,
+    pub largest_step_ns: i64,
+}
+
+impl ClockOrder {
+    pub fn watch(&mut self, window: &Window) {
+        for record in &window.records {
+            let Some(time) = record.time() else { continue };
+            if let Some(last) = self.last_time_ns
+                && time < last
+            {
+                self.backwards.add(record);
+                self.largest_step_ns = self.largest_step_ns.max(last.saturating_sub(time));
+            }
+            self.last_time_ns = Some(time);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Arrow schemas and builders. Each table is declared once, with the [`table!`](macros) macro; its schema, its row type, its
+//! builder and its documentation come from that declaration. How rows are found is none of this folder's business.
+
+mod cell;
+mod column;
+#[macro_use]
+mod macros;
+mod capture_tables;
+mod control_tables;
+mod flow_tables;
+mod packets;
+mod registry;
+mod roce_tables;
+mod tcp_tables;
+
+pub(crate) use capture_tables::*;
+pub(crate) use cell::{FrameList, SackList, Symbol, TimeNs};
+pub use column::{ColumnDef, Projection, TableDef};
+pub(crate) use column::{RowSubject, TableBuilder, TableRow};
+pub(crate) use control_tables::*;
+pub(crate) use flow_tables::*;
+pub(crate) use packets::*;
+pub use registry::{TABLES, TableId, markdown};
+pub(crate) use roce_tables::*;
+pub(crate) use tcp_tables::*;

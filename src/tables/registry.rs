@@ -1,0 +1,106 @@
+//! All tables, by name.
+
+use super::column::TableDef;
+use super::*;
+
+/// A table of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum TableId {
+    Packets,
+    Tcp,
+    TcpFlows,
+    Flows,
+    Roce,
+    Pause,
+    Tunnels,
+    Probes,
+    Icmp,
+    Arp,
+    Interfaces,
+    CaptureQuality,
+}
+
+/// Every table, in the order documentation shows them.
+pub const TABLES: [TableId; 12] = [
+    TableId::Packets,
+    TableId::Tcp,
+    TableId::TcpFlows,
+    TableId::Flows,
+    TableId::Roce,
+    TableId::Pause,
+    TableId::Tunnels,
+    TableId::Probes,
+    TableId::Icmp,
+    TableId::Arp,
+    TableId::Interfaces,
+    TableId::CaptureQuality,
+];
+
+impl TableId {
+    pub fn from_name(name: &str) -> Result<Self, crate::Error> {
+        TABLES.into_iter().find(|table| table.name() == name).ok_or_else(|| {
+            let known: Vec<_> = TABLES.iter().map(|table| table.name()).collect();
+            let hint = super::column::nearest(name, &known).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+            crate::Error::Usage(format!("there is no table {name}{hint}; the tables are {}", known.join(", ")))
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        self.definition().name
+    }
+
+    pub fn definition(self) -> &'static TableDef {
+        match self {
+            Self::Packets => PacketRow::table(),
+            Self::Tcp => TcpRow::table(),
+            Self::TcpFlows => TcpFlowRow::table(),
+            Self::Flows => FlowRow::table(),
+            Self::Roce => RoceRow::table(),
+            Self::Pause => PauseRow::table(),
+            Self::Tunnels => TunnelRow::table(),
+            Self::Probes => ProbeRow::table(),
+            Self::Icmp => IcmpRow::table(),
+            Self::Arp => ArpRow::table(),
+            Self::Interfaces => InterfaceRow::table(),
+            Self::CaptureQuality => QualityRow::table(),
+        }
+    }
+}
+
+/// `docs/tables.md`: every table with its columns, from the declarations.
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/`; do not edit.\n\n\
+         Times are nanoseconds since 1970-01-01 UTC, exact. `file_no` and `frame_no` together name a frame.\n",
+    );
+    for table in TABLES {
+        let definition = table.definition();
+        text.push_str(&format!("\n## `{}`\n\n{}\n\n", definition.name, one_line(definition.doc)));
+        text.push_str("| column | type | null | meaning |\n|---|---|---|---|\n");
+        for column in &definition.columns {
+            let null = if column.is_nullable { "yes" } else { "" };
+            let (name, kind, doc) = (column.name, type_name(&column.data_type), one_line(column.doc));
+            text.push_str(&format!("| `{name}` | {kind} | {null} | {doc} |\n"));
+        }
+    }
+    text
+}
+
+fn one_line(doc: &str) -> String {
+    doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+fn type_name(data_type: &arrow_schema::DataType) -> String {
+    use arrow_schema::DataType;
+    match data_type {
+        DataType::Timestamp(_, _) => "timestamp[ns, UTC]".to_owned(),
+        DataType::Dictionary(_, _) => "dictionary<int32, utf8>".to_owned(),
+        DataType::List(item) => format!("list<{}>", type_name(item.data_type())),
+        DataType::Struct(fields) => {
+            let fields: Vec<_> = fields.iter().map(|f| format!("{}: {}", f.name(), type_name(f.data_type()))).collect();
+            format!("struct<{}>", fields.join(", "))
+        }
+        other => other.to_string().to_lowercase(),
+    }
+}

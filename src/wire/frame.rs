@@ -1,0 +1,314 @@
+//! What decoding leaves of a frame: one flat record, and lists beside it for what only some frames have.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::arp::ArpPacket;
+use super::error::DecodeError;
+use super::icmp::IcmpMessage;
+use super::pause::PauseFrame;
+use super::roce::RocePacket;
+use super::tcp::TcpHeader;
+use super::tunnel::TunnelLayer;
+
+/// An IPv4 or IPv6 address, or none.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ip {
+    /// 0 = none, 4, 6. First, so that all IPv4 addresses sort before all IPv6 ones.
+    family: u8,
+    /// An IPv4 address fills the first four.
+    bytes: [u8; 16],
+}
+
+impl Ip {
+    pub const NONE: Self = Self { family: 0, bytes: [0; 16] };
+
+    pub fn v4(address: [u8; 4]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&address);
+        Self { family: 4, bytes }
+    }
+
+    pub fn v6(bytes: [u8; 16]) -> Self {
+        Self { family: 6, bytes }
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.family == 0
+    }
+
+    pub fn is_v6(&self) -> bool {
+        self.family == 6
+    }
+
+    /// The address's bytes: 4, 16 or none.
+    pub fn octets(&self) -> &[u8] {
+        match self.family {
+            4 => &self.bytes[..4],
+            6 => &self.bytes,
+            _ => &[],
+        }
+    }
+
+    /// Two words that tell any two addresses of one family apart.
+    pub(crate) fn words(&self) -> (u64, u64) {
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| self.bytes[at + i]));
+        (word(0), word(8) ^ u64::from(self.family))
+    }
+}
+
+impl std::str::FromStr for Ip {
+    type Err = std::net::AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.parse::<std::net::IpAddr>()? {
+            std::net::IpAddr::V4(address) => Self::v4(address.octets()),
+            std::net::IpAddr::V6(address) => Self::v6(address.octets()),
+        })
+    }
+}
+
+impl fmt::Display for Ip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.family {
+            4 => Ipv4Addr::new(self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]).fmt(f),
+            6 => Ipv6Addr::from(self.bytes).fmt(f),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Ip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An IEEE 802 MAC address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// Which layers and features a frame has; a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layers(pub u32);
+
+impl Layers {
+    /// The frame has a source and a destination MAC address.
+    pub const MACS: Self = Self(1);
+    pub const VLAN: Self = Self(1 << 1);
+    /// A second VLAN tag (IEEE 802.1ad).
+    pub const QINQ: Self = Self(1 << 2);
+    pub const MPLS: Self = Self(1 << 3);
+    /// The innermost network layer is IPv4 or IPv6.
+    pub const IP: Self = Self(1 << 4);
+    pub const PORTS: Self = Self(1 << 5);
+    /// The innermost IP packet is a fragment.
+    pub const FRAGMENT: Self = Self(1 << 6);
+    pub const MORE_FRAGMENTS: Self = Self(1 << 7);
+    pub const DONT_FRAGMENT: Self = Self(1 << 8);
+    /// The packet has an identification: IPv4, or IPv6 with a fragment header.
+    pub const IP_ID: Self = Self(1 << 9);
+    pub const VNI: Self = Self(1 << 10);
+    /// IPv4 total length 0: segmentation was left to the network card.
+    pub const TOTAL_LENGTH_ZERO: Self = Self(1 << 11);
+    /// The source MAC address alone is known (Linux cooked capture).
+    pub const SOURCE_MAC_ONLY: Self = Self(1 << 12);
+    /// The MAC addresses are those of an inner frame only.
+    pub const ETHERTYPE: Self = Self(1 << 13);
+    /// IPv4 options or IPv6 extension headers are present.
+    pub const IP_OPTIONS: Self = Self(1 << 14);
+
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub fn clear(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+}
+
+/// The highest protocol that was recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Protocol {
+    #[default]
+    Unknown,
+    Ethernet,
+    Llc,
+    Lldp,
+    Lacp,
+    Arp,
+    Pause,
+    Pfc,
+    MacControl,
+    Mpls,
+    Ipv4,
+    Ipv6,
+    Icmp,
+    Icmpv6,
+    Igmp,
+    Tcp,
+    Udp,
+    Sctp,
+    Gre,
+    Esp,
+    Ah,
+    Ospf,
+    Pim,
+    Vrrp,
+    RoceV1,
+    RoceV2,
+    Vxlan,
+    Geneve,
+}
+
+impl Protocol {
+    /// The name in the column `protocol`; `None` for frames that nothing is known of.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unknown => return None,
+            Self::Ethernet => "Ethernet",
+            Self::Llc => "LLC",
+            Self::Lldp => "LLDP",
+            Self::Lacp => "LACP",
+            Self::Arp => "ARP",
+            Self::Pause => "PAUSE",
+            Self::Pfc => "PFC",
+            Self::MacControl => "MAC control",
+            Self::Mpls => "MPLS",
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+            Self::Icmp => "ICMP",
+            Self::Icmpv6 => "ICMPv6",
+            Self::Igmp => "IGMP",
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+            Self::Gre => "GRE",
+            Self::Esp => "ESP",
+            Self::Ah => "AH",
+            Self::Ospf => "OSPF",
+            Self::Pim => "PIM",
+            Self::Vrrp => "VRRP",
+            Self::RoceV1 => "RoCEv1",
+            Self::RoceV2 => "RoCEv2",
+            Self::Vxlan => "VXLAN",
+            Self::Geneve => "GENEVE",
+        })
+    }
+}
+
+/// One frame's layers, flat. MAC addresses and VLAN are the wire's (outermost), everything from IP upwards the innermost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Frame {
+    pub layers: Layers,
+    pub protocol: Protocol,
+    pub src_mac: Mac,
+    pub dst_mac: Mac,
+    /// EtherType after any VLAN tags, of the outermost frame.
+    pub ethertype: u16,
+    /// Tag control information of the outermost tag: PCP, DEI, VLAN identifier.
+    pub vlan_tci: u16,
+    pub inner_vlan_tci: u16,
+    /// Top label stack entry.
+    pub mpls_label: u32,
+    pub src_ip: Ip,
+    pub dst_ip: Ip,
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub ip_id: u32,
+    /// The IP packet with its header, as its header declares (within the frame).
+    pub ip_bytes: u32,
+    /// DSCP and ECN: the IPv4 TOS or IPv6 traffic class byte.
+    pub traffic_class: u8,
+    pub ttl: u8,
+    /// After any IPv6 extension headers.
+    pub ip_protocol: u8,
+    /// In bytes.
+    pub fragment_offset: u16,
+    /// Where the innermost IP header and what it carries start in the frame.
+    pub l3_at: u32,
+    pub l4_at: u32,
+    /// Where the payload of the highest layer starts, and its length as the headers declare it.
+    pub payload_at: u32,
+    pub payload_bytes: u32,
+    /// VXLAN network identifier, GENEVE VNI or NVGRE virtual subnet identifier of the innermost tunnel.
+    pub vni: u32,
+    /// Tunnel layers, outermost first: where they start in [`Chunk::tunnels`], and how many.
+    pub tunnels_at: u32,
+    pub tunnels: u8,
+    /// Index into the chunk's list for `protocol` (TCP, RoCE, ICMP, ARP, pause).
+    pub detail: u32,
+    /// Index into [`Chunk::stops`] plus one; 0 = decoded to the end.
+    pub stop: u32,
+    /// Same for both directions of a flow; decides the shard.
+    pub flow_hash: u64,
+}
+
+impl Frame {
+    pub fn dscp(&self) -> u8 {
+        self.traffic_class >> 2
+    }
+
+    pub fn ecn(&self) -> u8 {
+        self.traffic_class & 3
+    }
+
+    /// The transport header was read and is not a piece of something larger.
+    pub fn is_tcp(&self) -> bool {
+        self.protocol == Protocol::Tcp
+    }
+}
+
+/// The frames of one stretch of records, decoded: what a worker produces.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    pub frames: Vec<Frame>,
+    pub tcp: Vec<TcpHeader>,
+    /// SACK blocks (left and right edge as on the wire) of all TCP headers.
+    pub sacks: Vec<(u32, u32)>,
+    pub roce: Vec<RocePacket>,
+    pub icmp: Vec<IcmpMessage>,
+    pub arp: Vec<ArpPacket>,
+    pub pause: Vec<PauseFrame>,
+    pub tunnels: Vec<TunnelLayer>,
+    pub stops: Vec<DecodeError>,
+}
+
+impl Chunk {
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.tcp.clear();
+        self.sacks.clear();
+        self.roce.clear();
+        self.icmp.clear();
+        self.arp.clear();
+        self.pause.clear();
+        self.tunnels.clear();
+        self.stops.clear();
+    }
+
+    pub fn tunnels_of(&self, frame: &Frame) -> &[TunnelLayer] {
+        let start = frame.tunnels_at as usize;
+        self.tunnels.get(start..start + usize::from(frame.tunnels)).unwrap_or(&[])
+    }
+
+    pub fn stop_of(&self, frame: &Frame) -> Option<&DecodeError> {
+        self.stops.get((frame.stop as usize).checked_sub(1)?)
+    }
+
+    pub fn tcp_of(&self, frame: &Frame) -> Option<&TcpHeader> {
+        if frame.is_tcp() { self.tcp.get(frame.detail as usize) } else { None }
+    }
+}

@@ -1,0 +1,620 @@
+//! Walks one frame from the link layer inwards, through tunnels, as far as its bytes go.
+
+use super::arp::ArpPacket;
+use super::error::{DecodeError, DecodeErrorKind, Layer};
+use super::ethernet::{ethernet, link_layer, need};
+use super::frame::{Chunk, Frame, Ip, Layers, Protocol};
+use super::icmp::IcmpMessage;
+use super::ip::{IpHeader, ipv4, ipv6};
+use super::pause::PauseFrame;
+use super::roce::RocePacket;
+use super::tcp::TcpHeader;
+use super::tunnel::{TunnelKind, TunnelLayer};
+use super::{be16, be24, be32};
+use crate::capture::LinkType;
+use crate::flow::FlowHasher;
+use crate::options::Options;
+
+/// What decoding needs to know beside the frame.
+#[derive(Clone, Debug)]
+pub struct DecodeConfig {
+    vxlan_ports: Vec<u16>,
+    roce_ports: Vec<u16>,
+    tunnel_depth: usize,
+    pub(crate) hasher: FlowHasher,
+}
+
+impl DecodeConfig {
+    pub fn new(options: &Options) -> Self {
+        Self {
+            vxlan_ports: options.vxlan_ports.clone(),
+            roce_ports: options.roce_ports.clone(),
+            tunnel_depth: options.limits.tunnel_depth.min(64),
+            hasher: FlowHasher::new(),
+        }
+    }
+}
+
+/// What the bytes at a place are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    Ethernet(usize),
+    EtherType(u16, usize),
+    Ipv4(usize),
+    Ipv6(usize),
+    /// Nothing that is decoded.
+    Opaque,
+    Done,
+}
+
+type Step = Result<Next, (Layer, usize, DecodeErrorKind)>;
+
+/// VLAN tags and MPLS labels of one frame that are followed.
+const MAX_TAGS: usize = 16;
+const UDP_BYTES: usize = 8;
+const PORT_VXLAN_GPE: u16 = 4790;
+const PORT_GENEVE: u16 = 6081;
+
+/// Decodes one frame and appends it to `chunk`. `bytes` are the captured ones, `original_bytes` the length on the wire.
+pub fn decode(link: LinkType, bytes: &[u8], original_bytes: u32, config: &DecodeConfig, chunk: &mut Chunk) {
+    let mut frame = Frame { tunnels_at: chunk.tunnels.len() as u32, ..Frame::default() };
+    let mut walker = Walker {
+        bytes,
+        declared_end: bytes.len().max(original_bytes as usize),
+        config,
+        frame: &mut frame,
+        chunk,
+        tags: 0,
+    };
+    let mut step = link_layer(link, bytes, walker.frame);
+    loop {
+        step = match step {
+            Ok(Next::Done | Next::Opaque) => break,
+            Ok(next) => walker.step(next),
+            Err((layer, offset_bytes, kind)) => {
+                chunk.stops.push(DecodeError { layer, offset_bytes, kind });
+                frame.stop = chunk.stops.len() as u32;
+                break;
+            }
+        };
+    }
+    frame.flow_hash = config.hasher.hash(&frame);
+    chunk.frames.push(frame);
+}
+
+struct Walker<'a> {
+    bytes: &'a [u8],
+    /// Where the layer at hand ends on the wire, by the lengths of the layers around it.
+    declared_end: usize,
+    config: &'a DecodeConfig,
+    frame: &'a mut Frame,
+    chunk: &'a mut Chunk,
+    tags: usize,
+}
+
+impl<'a> Walker<'a> {
+    fn step(&mut self, next: Next) -> Step {
+        match next {
+            Next::Ethernet(at) => ethernet(self.bytes, at, self.frame),
+            Next::EtherType(ethertype, at) => self.ethertype(ethertype, at),
+            Next::Ipv4(at) => {
+                let header = ipv4(self.bytes, at, self.declared_end)?;
+                self.ip(header, at)
+            }
+            Next::Ipv6(at) => {
+                let header = ipv6(self.bytes, at, self.declared_end)?;
+                self.ip(header, at)
+            }
+            Next::Opaque | Next::Done => Ok(Next::Done),
+        }
+    }
+
+    /// The captured bytes from `at` to the end of the layer at hand.
+    fn rest(&self, at: usize) -> &'a [u8] {
+        let end = self.bytes.len().min(self.declared_end);
+        self.bytes.get(at..end).unwrap_or(&[])
+    }
+
+    fn ethertype(&mut self, ethertype: u16, at: usize) -> Step {
+        let is_outermost = self.frame.tunnels == 0;
+        match ethertype {
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 => return self.vlan(at),
+            0x8847 | 0x8848 => return self.mpls(at),
+            _ => {}
+        }
+        if is_outermost {
+            self.frame.ethertype = ethertype;
+            self.frame.layers.set(Layers::ETHERTYPE);
+        }
+        match ethertype {
+            0x0800 => Ok(Next::Ipv4(at)),
+            0x86dd => Ok(Next::Ipv6(at)),
+            0x0806 => {
+                self.set_protocol(Protocol::Arp, at);
+                let packet = ArpPacket::parse(self.rest(at)).map_err(|kind| (Layer::Arp, at, kind))?;
+                self.frame.detail = self.chunk.arp.len() as u32;
+                self.chunk.arp.push(packet);
+                Ok(Next::Done)
+            }
+            0x8808 => {
+                self.set_protocol(Protocol::MacControl, at);
+                let pause = match PauseFrame::parse(self.rest(at)) {
+                    Ok(pause) => pause,
+                    // Other MAC control opcodes exist (MPCP, 802.3 clause 31); they are none of ours.
+                    Err(DecodeErrorKind::BadField { .. }) => return Ok(Next::Done),
+                    Err(kind) => return Err((Layer::MacControl, at, kind)),
+                };
+                self.frame.protocol = if pause.is_pfc { Protocol::Pfc } else { Protocol::Pause };
+                self.frame.detail = self.chunk.pause.len() as u32;
+                self.chunk.pause.push(pause);
+                Ok(Next::Done)
+            }
+            0x8915 => self.roce_v1(at),
+            0x88cc => self.finish(Protocol::Lldp, at),
+            0x8809 if self.rest(at).first() == Some(&1) => self.finish(Protocol::Lacp, at),
+            // Up to 1500 it is a length: IEEE 802.3 with LLC.
+            0..=1500 => {
+                self.declared_end = self.declared_end.min(at + usize::from(ethertype));
+                self.llc(at)
+            }
+            _ => self.finish(Protocol::Ethernet, at),
+        }
+    }
+
+    /// LLC is skipped, but for SNAP, which holds an EtherType again.
+    fn llc(&mut self, at: usize) -> Step {
+        match self.rest(at).first_chunk::<8>() {
+            Some([0xaa, 0xaa, 0x03, 0, 0, 0, high, low]) => {
+                Ok(Next::EtherType(u16::from_be_bytes([*high, *low]).max(1501), at + 8))
+            }
+            _ => self.finish(Protocol::Llc, at),
+        }
+    }
+
+    fn vlan(&mut self, at: usize) -> Step {
+        let tag = need::<4>(self.bytes, at, Layer::Vlan)?;
+        self.count_tag(Layer::Vlan, at)?;
+        if self.frame.tunnels == 0 {
+            if !self.frame.layers.has(Layers::VLAN) {
+                self.frame.layers.set(Layers::VLAN);
+                self.frame.vlan_tci = be16(tag, 0);
+            } else if !self.frame.layers.has(Layers::QINQ) {
+                self.frame.layers.set(Layers::QINQ);
+                self.frame.inner_vlan_tci = be16(tag, 0);
+            }
+        }
+        Ok(Next::EtherType(be16(tag, 2), at + 4))
+    }
+
+    fn mpls(&mut self, at: usize) -> Step {
+        let mut at = at;
+        loop {
+            let entry = need::<4>(self.bytes, at, Layer::Mpls)?;
+            self.count_tag(Layer::Mpls, at)?;
+            if self.frame.tunnels == 0 && !self.frame.layers.has(Layers::MPLS) {
+                self.frame.layers.set(Layers::MPLS);
+                self.frame.mpls_label = be24(entry, 0) >> 4;
+            }
+            at += 4;
+            if entry[2] & 1 == 1 {
+                break;
+            }
+        }
+        // RFC 4928: what follows the stack is told by its first nibble; a pseudowire may start with a control word of 0.
+        match self.rest(at).first().map(|first| first >> 4) {
+            Some(4) => Ok(Next::Ipv4(at)),
+            Some(6) => Ok(Next::Ipv6(at)),
+            Some(0) if self.rest(at).len() >= 18 => Ok(Next::Ethernet(at + 4)),
+            _ => self.finish(Protocol::Mpls, at),
+        }
+    }
+
+    fn count_tag(&mut self, layer: Layer, at: usize) -> Result<(), (Layer, usize, DecodeErrorKind)> {
+        self.tags += 1;
+        if self.tags > MAX_TAGS { Err((layer, at, DecodeErrorKind::TooDeep)) } else { Ok(()) }
+    }
+
+    fn finish(&mut self, protocol: Protocol, at: usize) -> Step {
+        self.set_protocol(protocol, at);
+        Ok(Next::Done)
+    }
+
+    fn set_protocol(&mut self, protocol: Protocol, payload_at: usize) {
+        self.frame.protocol = protocol;
+        self.set_payload(payload_at);
+    }
+
+    fn set_payload(&mut self, at: usize) {
+        self.frame.payload_at = at as u32;
+        self.frame.payload_bytes = self.declared_end.saturating_sub(at) as u32;
+    }
+
+    fn ip(&mut self, header: IpHeader, at: usize) -> Step {
+        let is_v6 = header.src.is_v6();
+        if let Some(tunnel) = self.innermost_tunnel() {
+            tunnel.overhead_bytes = (at as u32).saturating_sub(tunnel.l3_at).min(u32::from(u16::MAX)) as u16;
+            tunnel.inner_src_ip = header.src;
+            tunnel.inner_dst_ip = header.dst;
+        }
+        let frame = &mut *self.frame;
+        let inner = Layers(
+            Layers::PORTS.0
+                | Layers::FRAGMENT.0
+                | Layers::MORE_FRAGMENTS.0
+                | Layers::DONT_FRAGMENT.0
+                | Layers::IP_ID.0
+                | Layers::TOTAL_LENGTH_ZERO.0
+                | Layers::IP_OPTIONS.0,
+        );
+        frame.layers.clear(inner);
+        frame.layers.set(Layers::IP);
+        frame.src_ip = header.src;
+        frame.dst_ip = header.dst;
+        frame.src_port = 0;
+        frame.dst_port = 0;
+        frame.ip_protocol = header.protocol;
+        frame.traffic_class = header.traffic_class;
+        frame.ttl = header.ttl;
+        frame.ip_bytes = header.packet_bytes as u32;
+        frame.l3_at = at as u32;
+        frame.l4_at = header.next_at as u32;
+        frame.fragment_offset = 0;
+        let mut set = |is_set: bool, layer: Layers| {
+            if is_set {
+                frame.layers.set(layer);
+            }
+        };
+        set(header.id.is_some(), Layers::IP_ID);
+        set(header.dont_fragment, Layers::DONT_FRAGMENT);
+        set(header.is_total_length_zero, Layers::TOTAL_LENGTH_ZERO);
+        set(header.has_options, Layers::IP_OPTIONS);
+        set(header.fragment.is_some(), Layers::FRAGMENT);
+        set(header.fragment.is_some_and(|fragment| fragment.is_more), Layers::MORE_FRAGMENTS);
+        frame.ip_id = header.id.unwrap_or(0);
+        self.declared_end = at + header.packet_bytes;
+        self.set_protocol(if is_v6 { Protocol::Ipv6 } else { Protocol::Ipv4 }, header.next_at);
+        if let Some(stop) = header.stop {
+            return Err(stop);
+        }
+        if let Some(fragment) = header.fragment {
+            self.frame.fragment_offset = fragment.offset;
+            if fragment.offset != 0 {
+                return Ok(Next::Done);
+            }
+        }
+        self.transport(header.protocol, header.next_at, is_v6)
+    }
+
+    fn transport(&mut self, protocol: u8, at: usize, is_v6: bool) -> Step {
+        match protocol {
+            6 => self.tcp(at),
+            17 => self.udp(at),
+            1 if !is_v6 => self.icmp(at, false),
+            58 if is_v6 => self.icmp(at, true),
+            4 => self.enter_ip(at, 4),
+            41 => self.enter_ip(at, 6),
+            47 => self.gre(at),
+            51 => self.authentication(at, is_v6),
+            2 => self.finish(Protocol::Igmp, at),
+            50 => self.finish(Protocol::Esp, at),
+            89 => self.finish(Protocol::Ospf, at),
+            103 => self.finish(Protocol::Pim, at),
+            112 => self.finish(Protocol::Vrrp, at),
+            132 => {
+                if let Some(ports) = self.rest(at).first_chunk::<4>() {
+                    self.set_ports(ports);
+                }
+                self.finish(Protocol::Sctp, at)
+            }
+            _ => Ok(Next::Done),
+        }
+    }
+
+    fn set_ports(&mut self, ports: &[u8; 4]) {
+        self.frame.layers.set(Layers::PORTS);
+        self.frame.src_port = be16(ports, 0);
+        self.frame.dst_port = be16(ports, 2);
+    }
+
+    /// RFC 4302, over IPv4; over IPv6 it is one of the extension headers.
+    fn authentication(&mut self, at: usize, is_v6: bool) -> Step {
+        let rest = self.rest(at);
+        let Some(header) = rest.first_chunk::<8>() else { return self.finish(Protocol::Ah, at) };
+        let next_at = at + (usize::from(header[1]) + 2) * 4;
+        self.set_protocol(Protocol::Ah, at);
+        // A chain of these is bounded by the bytes: each is at least 8 long.
+        self.frame.ip_protocol = header[0];
+        self.frame.l4_at = next_at as u32;
+        if next_at >= self.bytes.len() { Ok(Next::Done) } else { self.transport(header[0], next_at, is_v6) }
+    }
+
+    fn tcp(&mut self, at: usize) -> Step {
+        let rest = self.rest(at);
+        self.set_protocol(Protocol::Tcp, at);
+        let mut header = match TcpHeader::parse_fixed(rest) {
+            Ok(header) => header,
+            Err(kind) => {
+                if let Some(ports) = rest.first_chunk::<4>() {
+                    self.set_ports(ports);
+                }
+                self.frame.protocol = if self.frame.src_ip.is_v6() { Protocol::Ipv6 } else { Protocol::Ipv4 };
+                return Err((Layer::Tcp, at, kind));
+            }
+        };
+        self.set_ports(&[rest[0], rest[1], rest[2], rest[3]]);
+        let header_bytes = usize::from(header.header_bytes);
+        let declared = self.declared_end.saturating_sub(at);
+        let is_bad = header_bytes < TcpHeader::MIN_BYTES || header_bytes > declared;
+        header.sack_at = self.chunk.sacks.len() as u32;
+        if is_bad {
+            header.options |= TcpHeader::BAD_OFFSET;
+        } else {
+            let options = rest.get(20..header_bytes.min(rest.len())).unwrap_or(&[]);
+            header.parse_options(options, &mut self.chunk.sacks);
+        }
+        self.set_payload(at + header_bytes.max(TcpHeader::MIN_BYTES));
+        self.frame.detail = self.chunk.tcp.len() as u32;
+        self.chunk.tcp.push(header);
+        if is_bad {
+            let kind = DecodeErrorKind::BadField { field: "data offset", value: (header_bytes / 4) as u64 };
+            return Err((Layer::Tcp, at, kind));
+        }
+        if rest.len() < header_bytes {
+            let kind = DecodeErrorKind::Truncated { need_bytes: header_bytes, have_bytes: rest.len() };
+            return Err((Layer::TcpOptions, at, kind));
+        }
+        Ok(Next::Done)
+    }
+
+    fn udp(&mut self, at: usize) -> Step {
+        let rest = self.rest(at);
+        let Some(header) = rest.first_chunk::<UDP_BYTES>() else {
+            if let Some(ports) = rest.first_chunk::<4>() {
+                self.set_ports(ports);
+            }
+            let kind = DecodeErrorKind::Truncated { need_bytes: UDP_BYTES, have_bytes: rest.len() };
+            return Err((Layer::Udp, at, kind));
+        };
+        self.set_ports(&[header[0], header[1], header[2], header[3]]);
+        let length = usize::from(be16(header, 4));
+        // 0 is a jumbogram, or left to the network card; a length past the packet belongs to a first fragment or is a lie.
+        if length >= UDP_BYTES {
+            self.declared_end = self.declared_end.min(at + length);
+        }
+        let payload_at = at + UDP_BYTES;
+        self.set_protocol(Protocol::Udp, payload_at);
+        if length != 0 && length < UDP_BYTES {
+            return Err((Layer::Udp, at, DecodeErrorKind::BadField { field: "length", value: length as u64 }));
+        }
+        if self.frame.layers.has(Layers::FRAGMENT) {
+            return Ok(Next::Done);
+        }
+        let port = self.frame.dst_port;
+        if self.config.roce_ports.contains(&port) {
+            return self.roce_v2(payload_at);
+        }
+        if self.config.vxlan_ports.contains(&port) {
+            return self.vxlan(payload_at);
+        }
+        match port {
+            PORT_VXLAN_GPE => self.vxlan_gpe(payload_at),
+            PORT_GENEVE => self.geneve(payload_at),
+            _ => Ok(Next::Done),
+        }
+    }
+
+    fn icmp(&mut self, at: usize, is_v6: bool) -> Step {
+        self.set_protocol(if is_v6 { Protocol::Icmpv6 } else { Protocol::Icmp }, at);
+        self.frame.detail = u32::MAX;
+        let message = IcmpMessage::parse(self.rest(at), is_v6).map_err(|kind| (Layer::Icmp, at, kind))?;
+        self.set_payload(at + IcmpMessage::MIN_BYTES);
+        self.frame.detail = self.chunk.icmp.len() as u32;
+        self.chunk.icmp.push(message);
+        Ok(Next::Done)
+    }
+
+    fn roce_v2(&mut self, at: usize) -> Step {
+        if !RocePacket::is_plausible(self.rest(at)) {
+            return Ok(Next::Done);
+        }
+        self.roce(at, Protocol::RoceV2)
+    }
+
+    fn roce(&mut self, at: usize, protocol: Protocol) -> Step {
+        let declared = self.declared_end.saturating_sub(at) as u32;
+        let packet = RocePacket::parse(self.rest(at), declared).map_err(|kind| (Layer::Bth, at, kind))?;
+        self.set_protocol(protocol, at);
+        self.frame.payload_bytes = packet.payload_bytes;
+        self.frame.detail = self.chunk.roce.len() as u32;
+        self.chunk.roce.push(packet);
+        Ok(Next::Done)
+    }
+
+    /// EtherType 0x8915: a global route header, laid out like IPv6, with next header 0x1b, then the BTH.
+    fn roce_v1(&mut self, at: usize) -> Step {
+        self.set_protocol(Protocol::Ethernet, at);
+        let header = ipv6(self.bytes, at, self.declared_end).map_err(|(_, _, kind)| (Layer::Grh, at, kind))?;
+        let frame = &mut *self.frame;
+        frame.layers.set(Layers::IP);
+        frame.src_ip = header.src;
+        frame.dst_ip = header.dst;
+        frame.traffic_class = header.traffic_class;
+        frame.ttl = header.ttl;
+        frame.ip_protocol = header.protocol;
+        frame.ip_bytes = header.packet_bytes as u32;
+        frame.l3_at = at as u32;
+        frame.l4_at = at as u32 + 40;
+        self.declared_end = at + header.packet_bytes;
+        if header.protocol != 0x1b {
+            let kind = DecodeErrorKind::BadField { field: "next header", value: u64::from(header.protocol) };
+            return Err((Layer::Grh, at, kind));
+        }
+        self.roce(at + 40, Protocol::RoceV1)
+    }
+
+    fn innermost_tunnel(&mut self) -> Option<&mut TunnelLayer> {
+        if self.frame.tunnels == 0 { None } else { self.chunk.tunnels.last_mut() }
+    }
+
+    /// Notes a tunnel whose own IP header is the one just read, and clears what the packet inside will say anew.
+    fn enter(&mut self, kind: TunnelKind, vni: Option<u32>, at: usize, inner_at: usize) -> Result<(), (Layer, usize, DecodeErrorKind)> {
+        if usize::from(self.frame.tunnels) >= self.config.tunnel_depth {
+            return Err((layer_of(kind), at, DecodeErrorKind::TooDeep));
+        }
+        let frame = &mut *self.frame;
+        self.chunk.tunnels.push(TunnelLayer {
+            kind,
+            vni,
+            src_ip: frame.src_ip,
+            dst_ip: frame.dst_ip,
+            ports: frame.layers.has(Layers::PORTS).then_some((frame.src_port, frame.dst_port)),
+            traffic_class: frame.traffic_class,
+            ttl: frame.ttl,
+            ip_id: frame.ip_id,
+            l3_at: frame.l3_at,
+            overhead_bytes: (inner_at as u32).saturating_sub(frame.l3_at).min(u32::from(u16::MAX)) as u16,
+            inner_src_ip: Ip::NONE,
+            inner_dst_ip: Ip::NONE,
+        });
+        frame.tunnels += 1;
+        if let Some(vni) = vni {
+            frame.vni = vni;
+            frame.layers.set(Layers::VNI);
+        }
+        Ok(())
+    }
+
+    /// After a tunnel header: an Ethernet frame that may hold something else than IP.
+    fn enter_ethernet(&mut self, at: usize) -> Step {
+        if self.rest(at).len() >= 14 {
+            let frame = &mut *self.frame;
+            let kept = Layers::MACS.0
+                | Layers::SOURCE_MAC_ONLY.0
+                | Layers::VLAN.0
+                | Layers::QINQ.0
+                | Layers::MPLS.0
+                | Layers::VNI.0
+                | Layers::ETHERTYPE.0;
+            frame.layers = Layers(frame.layers.0 & kept);
+            frame.src_ip = Ip::NONE;
+            frame.dst_ip = Ip::NONE;
+            (frame.src_port, frame.dst_port) = (0, 0);
+        }
+        Ok(Next::Ethernet(at))
+    }
+
+    fn enter_ip(&mut self, at: usize, version: u8) -> Step {
+        let inner = if version == 4 { Next::Ipv4(at) } else { Next::Ipv6(at) };
+        self.enter(TunnelKind::IpInIp, None, at, at)?;
+        Ok(inner)
+    }
+
+    /// RFC 7348: flags with the I bit, a 24-bit network identifier, then an Ethernet frame. What does not look like it is
+    /// left as UDP, since port 8472 carries other things too.
+    fn vxlan(&mut self, at: usize) -> Step {
+        let header = need::<8>(self.bytes, at, Layer::Vxlan)?;
+        if header[0] & 0x08 == 0 || header[0] & 0x80 != 0 && header[1] & 0x80 != 0 {
+            return Ok(Next::Done);
+        }
+        let inner_at = at + 8;
+        self.enter(TunnelKind::Vxlan, Some(be24(header, 4)), at, inner_at + 14)?;
+        self.set_protocol(Protocol::Vxlan, inner_at);
+        self.enter_ethernet(inner_at)
+    }
+
+    /// draft-ietf-nvo3-vxlan-gpe: the P bit says that a next protocol is given.
+    fn vxlan_gpe(&mut self, at: usize) -> Step {
+        let header = need::<8>(self.bytes, at, Layer::Vxlan)?;
+        let vni = (header[0] & 0x08 != 0).then(|| be24(header, 4));
+        let next = if header[0] & 0x04 != 0 { header[3] } else { 3 };
+        let inner_at = at + 8;
+        if !matches!(next, 1..=3) {
+            return Ok(Next::Done);
+        }
+        self.enter(TunnelKind::VxlanGpe, vni, at, inner_at)?;
+        self.set_protocol(Protocol::Vxlan, inner_at);
+        match next {
+            1 => Ok(Next::Ipv4(inner_at)),
+            2 => Ok(Next::Ipv6(inner_at)),
+            _ => self.enter_ethernet(inner_at),
+        }
+    }
+
+    /// RFC 8926: version and option length, flags, protocol type, VNI, options.
+    fn geneve(&mut self, at: usize) -> Step {
+        let header = need::<8>(self.bytes, at, Layer::Geneve)?;
+        if header[0] >> 6 != 0 {
+            return Ok(Next::Done);
+        }
+        let inner_at = at + 8 + usize::from(header[0] & 0x3f) * 4;
+        let protocol = be16(header, 2);
+        self.enter(TunnelKind::Geneve, Some(be24(header, 4)), at, inner_at)?;
+        self.set_protocol(Protocol::Geneve, inner_at);
+        self.enter_protocol(protocol, inner_at)
+    }
+
+    fn enter_protocol(&mut self, protocol: u16, at: usize) -> Step {
+        match protocol {
+            0x6558 => self.enter_ethernet(at),
+            0x0800 => Ok(Next::Ipv4(at)),
+            0x86dd => Ok(Next::Ipv6(at)),
+            0x8847 | 0x8848 => self.mpls(at),
+            _ => Ok(Next::Done),
+        }
+    }
+
+    /// RFC 2784 and 2890 (checksum, key, sequence number); NVGRE (RFC 7637); ERSPAN types I to III.
+    fn gre(&mut self, at: usize) -> Step {
+        self.set_protocol(Protocol::Gre, at);
+        let header = need::<4>(self.bytes, at, Layer::Gre)?;
+        let (flags, protocol) = (be16(header, 0), be16(header, 2));
+        if flags & 7 != 0 {
+            // Version 1 is PPTP's.
+            return Ok(Next::Done);
+        }
+        let (has_checksum, has_key, has_sequence) = (flags & 0xc000 != 0, flags & 0x2000 != 0, flags & 0x1000 != 0);
+        let mut inner_at = at + 4 + if has_checksum { 4 } else { 0 };
+        let mut key = None;
+        if has_key {
+            key = Some(be32(need::<4>(self.bytes, inner_at, Layer::Gre)?, 0));
+            inner_at += 4;
+        }
+        inner_at += if has_sequence { 4 } else { 0 };
+        let kind = match protocol {
+            0x6558 if has_key => TunnelKind::Nvgre,
+            0x88be | 0x22eb => TunnelKind::Erspan,
+            _ => TunnelKind::Gre,
+        };
+        let vni = if kind == TunnelKind::Nvgre { key.map(|key| key >> 8) } else { key };
+        if kind != TunnelKind::Erspan {
+            if !matches!(protocol, 0x6558 | 0x0800 | 0x86dd | 0x8847 | 0x8848) {
+                return Ok(Next::Done);
+            }
+            self.enter(kind, vni, at, inner_at)?;
+            return self.enter_protocol(protocol, inner_at);
+        }
+        // Type I has no header of its own and comes without a GRE sequence number; II has 8 bytes, III 12 or 20.
+        let mut session = None;
+        if has_sequence {
+            let erspan = need::<8>(self.bytes, inner_at, Layer::Erspan)?;
+            session = Some(u32::from(be16(erspan, 2) & 0x3ff));
+            inner_at += if protocol == 0x88be { 8 } else { 12 };
+            if protocol == 0x22eb {
+                let trailer = need::<1>(self.bytes, inner_at - 1, Layer::Erspan)?;
+                inner_at += if trailer[0] & 1 == 1 { 8 } else { 0 };
+            }
+        }
+        self.enter(kind, session, at, inner_at)?;
+        self.enter_ethernet(inner_at)
+    }
+}
+
+fn layer_of(kind: TunnelKind) -> Layer {
+    match kind {
+        TunnelKind::Vxlan | TunnelKind::VxlanGpe => Layer::Vxlan,
+        TunnelKind::Geneve => Layer::Geneve,
+        TunnelKind::Gre | TunnelKind::Nvgre => Layer::Gre,
+        TunnelKind::Erspan => Layer::Erspan,
+        TunnelKind::IpInIp => Layer::Ipv4,
+    }
+}

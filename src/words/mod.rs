@@ -1,0 +1,116 @@
+//! Every sentence a person reads, in English and Chinese, apart from the code that chooses it.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::LazyLock;
+
+/// Language of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lang {
+    #[default]
+    En,
+    Zh,
+}
+
+impl Lang {
+    /// `en` or `zh`, also with a region (`zh-CN`, `en_US.UTF-8`).
+    pub fn from_tag(tag: &str) -> Option<Self> {
+        match tag.get(..2)?.to_ascii_lowercase().as_str() {
+            "en" => Some(Self::En),
+            "zh" => Some(Self::Zh),
+            _ => None,
+        }
+    }
+}
+
+/// The sentence under `key`, with its `{placeholders}` filled in. An unknown key comes back as itself.
+pub fn say(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
+    let Some(template) = table(lang).get(key) else { return key.to_owned() };
+    let mut text = String::with_capacity(template.len() + 32);
+    let mut rest = template.as_str();
+    while let Some(open) = rest.find('{') {
+        let Some(close) = rest[open..].find('}') else { break };
+        text.push_str(&rest[..open]);
+        let name = &rest[open + 1..open + close];
+        match values.iter().find(|(known, _)| *known == name) {
+            Some((_, value)) => text.push_str(&value.to_string()),
+            None => text.push_str(&rest[open..=open + close]),
+        }
+        rest = &rest[open + close + 1..];
+    }
+    text.push_str(rest);
+    text
+}
+
+/// Whether there is a sentence under `key`.
+pub fn has(key: &str) -> bool {
+    table(Lang::En).contains_key(key)
+}
+
+fn table(lang: Lang) -> &'static HashMap<String, String> {
+    static EN: LazyLock<HashMap<String, String>> = LazyLock::new(|| flatten(&EN_TEXT));
+    static ZH: LazyLock<HashMap<String, String>> = LazyLock::new(|| flatten(&ZH_TEXT));
+    match lang {
+        Lang::En => &EN,
+        Lang::Zh => &ZH,
+    }
+}
+
+const EN_TEXT: [&str; 2] = [include_str!("errors.en.toml"), include_str!("quality.en.toml")];
+const ZH_TEXT: [&str; 2] = [include_str!("errors.zh.toml"), include_str!("quality.zh.toml")];
+
+/// `[a] b = "x"` becomes `a.b`. A file that does not parse leaves its keys out; the test below keeps that from shipping.
+fn flatten(texts: &[&str]) -> HashMap<String, String> {
+    let mut words = HashMap::new();
+    for text in texts {
+        if let Ok(table) = text.parse::<toml::Table>() {
+            flatten_into(&mut words, "", &table);
+        }
+    }
+    words
+}
+
+fn flatten_into(words: &mut HashMap<String, String>, prefix: &str, table: &toml::Table) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            toml::Value::Table(inner) => flatten_into(words, &key, inner),
+            toml::Value::String(text) => {
+                words.insert(key, text.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn placeholders(text: &str) -> BTreeSet<&str> {
+        text.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn both_languages_have_the_same_keys_and_placeholders() {
+        for text in EN_TEXT.iter().chain(&ZH_TEXT) {
+            text.parse::<toml::Table>().expect("a words file that parses");
+        }
+        let (en, zh) = (table(Lang::En), table(Lang::Zh));
+        assert!(en.len() > 20);
+        let keys = |words: &HashMap<String, String>| words.keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(keys(en), keys(zh));
+        for (key, text) in en {
+            assert_eq!(placeholders(text), placeholders(&zh[key]), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_is_filled_in_and_an_unknown_placeholder_stays_visible() {
+        let text = say(Lang::En, "error.not_found", &[("path", &"x.pcap")]);
+        assert!(text.contains("x.pcap") && !text.contains("{path}"), "{text}");
+        assert!(say(Lang::En, "error.not_found", &[]).contains("{path}"));
+        assert_eq!(say(Lang::Zh, "no.such.key", &[]), "no.such.key");
+    }
+}
