@@ -1,0 +1,73 @@
+# wirelab: `make demo` and `make test` do all set-up themselves. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV ?= .venv
+CARGO_TARGET_DIR ?= $(CURDIR)/target
+export CARGO_TARGET_DIR
+BIN := $(VENV)/bin
+# cargo-nextest runs tests in parallel processes; without it cargo's own runner does.
+NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
+# Options of `make bench`, such as BENCH=--quick or BENCH=--full.
+BENCH ?=
+FUZZ_SECONDS ?= 30
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-rust test-python lint fmt bench fuzz docs clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## make the Python environment (everything else is fetched by cargo)
+
+$(VENV)/.ready: python/requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r python/requirements-dev.txt
+	@touch $@
+
+build: setup ## build the Python package into the environment
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --skip-install-deps 2>/dev/null || \
+		VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop
+
+demo: build ## analyse the sample captures
+	@$(BIN)/python sample-captures/demo.py
+
+test: test-rust test-python ## run all tests
+
+test-rust:
+ifneq ($(NEXTEST),)
+	cargo nextest run -p wirelab -p wirelab-bench
+else
+	cargo test -p wirelab -p wirelab-bench --lib --bins --tests
+endif
+	cargo test -p wirelab --doc
+	cargo check -p wirelab --no-default-features
+
+test-python: build
+	$(BIN)/python -m pytest -q python/tests benches/tests
+
+lint: setup ## formatting, clippy, ruff
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check python benches sample-captures tests
+	$(BIN)/ruff format --check python benches sample-captures tests
+
+fmt: setup ## format the sources
+	cargo fmt --all
+	$(BIN)/ruff format python benches sample-captures tests
+
+bench: ## compare with tshark, tcptrace and a bare loop (BENCH=--quick, BENCH=--full)
+	cargo build --release -p wirelab --example scan_rows
+	cargo build --release -p wirelab-bench
+	WIRELAB_SCAN=$(CARGO_TARGET_DIR)/release/examples/scan_rows \
+		WIRELAB_BENCH_PEERS=$(CARGO_TARGET_DIR)/release/wirelab-bench \
+		$(PYTHON) benches/run.py --markdown docs/performance.md $(BENCH)
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS
+	fuzz/run.sh $(FUZZ_SECONDS)
+
+docs: ## write docs/tables.md from the declarations, and the Rust documentation
+	cargo run -p wirelab --example write_docs
+	RUSTDOCFLAGS="-D warnings" cargo doc -p wirelab --no-deps
+
+clean: ## remove what was built here
+	rm -rf target $(VENV)
