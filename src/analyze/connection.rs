@@ -1,5 +1,7 @@
 //! What is kept of a TCP connection for its summary: handshake, options, volumes.
 
+use super::duplicates::CopyRanges;
+use super::holes::HoleTracker;
 use crate::wire::TcpHeader;
 
 /// One direction of a connection. Index 0 of [`Connection::sides`] is the low end of the flow's key.
@@ -19,6 +21,12 @@ pub(crate) struct Side {
     pub zero_window_count: u64,
     pub ce_count: u64,
     pub max_segment_bytes: u32,
+    /// Segments above the MSS that the other end announced: cut or joined by a network card, not by the network.
+    pub over_mss_count: u64,
+    pub first_over_mss: Option<u64>,
+    /// Copies on the same spot, until the other end says that it got them twice.
+    pub copies: CopyRanges,
+    pub holes: HoleTracker,
     pub first_data_ns: Option<i64>,
     pub last_data_ns: Option<i64>,
     /// Stream position of the first payload byte seen, and of the end of the payload: wrapping numbers and a count beside.
@@ -82,6 +90,30 @@ impl Side {
     }
 }
 
+/// A segment, with what its frame says of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenSegment<'a> {
+    /// 0 = the low end of the flow's key.
+    pub sender: u8,
+    pub frame_no: u64,
+    pub time_ns: Option<i64>,
+    pub tcp: &'a TcpHeader,
+    pub sack: &'a [(u32, u32)],
+    pub payload_bytes: u32,
+    pub ecn: u8,
+    pub is_copy: bool,
+}
+
+/// RFC 2883: a first block below the acknowledgement, or inside the second block, reports bytes that came twice.
+fn dsack_of(sack: &[(u32, u32)], ack: u32) -> Option<(u32, u32)> {
+    let (left, right) = *sack.first()?;
+    let is_below = (ack.wrapping_sub(right) as i32) >= 0;
+    let is_inside = sack.get(1).is_some_and(|(outer_left, outer_right)| {
+        (left.wrapping_sub(*outer_left) as i32) >= 0 && (outer_right.wrapping_sub(right) as i32) >= 0
+    });
+    (is_below || is_inside).then_some((left, right))
+}
+
 /// A TCP connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection {
@@ -108,28 +140,62 @@ impl Connection {
         }
     }
 
-    pub fn on_segment(&mut self, sender: u8, time_ns: Option<i64>, tcp: &TcpHeader, payload_bytes: u32, ecn: u8) {
+    /// All that telling connections apart needs; [`Self::on_segment`] includes it.
+    pub fn identify(&mut self, sender: u8, tcp: &TcpHeader) {
         self.segments += 1;
-        let (sender, peer) = (usize::from(sender & 1), usize::from(sender & 1 ^ 1));
+        let is_syn = tcp.has_flag(TcpHeader::SYN);
+        self.has_other_than_syn |= !is_syn || tcp.has_flag(TcpHeader::ACK);
+        if is_syn {
+            self.sides[usize::from(sender & 1)].isn = Some(tcp.seq);
+        }
+    }
+
+    /// `is_copy`: the same packet was captured before, at the same place.
+    pub fn on_segment(&mut self, seen: &SeenSegment<'_>) {
+        let SeenSegment { tcp, time_ns, payload_bytes, .. } = *seen;
+        self.identify(seen.sender, tcp);
+        let (sender, peer) = (usize::from(seen.sender & 1), usize::from(seen.sender & 1 ^ 1));
         let is_syn = tcp.has_flag(TcpHeader::SYN);
         let is_ack = tcp.has_flag(TcpHeader::ACK);
+        let is_rst = tcp.has_flag(TcpHeader::RST);
         self.on_handshake(sender, time_ns, tcp);
-        self.has_other_than_syn |= !is_syn || is_ack;
+        let length = payload_bytes + u32::from(is_syn) + u32::from(tcp.has_flag(TcpHeader::FIN));
+        let end = tcp.seq.wrapping_add(length);
+        if seen.is_copy {
+            // Counted as sent (the frames are there), but it is no evidence of anything else.
+            self.sides[sender].copies.on_copy(tcp.seq, end);
+            return;
+        }
+        if !is_rst {
+            self.sides[sender].holes.on_segment(tcp.seq, end);
+        }
+        if is_ack && !is_rst {
+            self.sides[peer].holes.on_ack(tcp.ack, seen.frame_no);
+            if let Some((left, right)) = dsack_of(seen.sack, tcp.ack) {
+                self.sides[peer].copies.on_dsack(left, right);
+            }
+        }
+        let peer_mss = self.sides[peer].mss;
         let side = &mut self.sides[sender];
+        if peer_mss.is_some_and(|mss| payload_bytes > u32::from(mss)) {
+            side.over_mss_count += 1;
+            side.first_over_mss.get_or_insert(seen.frame_no);
+        }
+        let ecn = seen.ecn;
         side.fin_count += u64::from(tcp.has_flag(TcpHeader::FIN));
         side.rst_count += u64::from(tcp.has_flag(TcpHeader::RST));
         side.ce_count += u64::from(ecn == 3);
         // A RST, and a SYN or FIN, may carry window 0 without meaning that the receiver is full.
         let is_plain = tcp.flags & (TcpHeader::SYN | TcpHeader::FIN | TcpHeader::RST) == 0;
         side.zero_window_count += u64::from(is_plain && tcp.window == 0);
-        if payload_bytes > 0 && !tcp.has_flag(TcpHeader::RST) {
+        if payload_bytes > 0 && !is_rst {
             let start = tcp.seq.wrapping_add(u32::from(is_syn));
             side.span.reach(start, start.wrapping_add(payload_bytes));
             side.max_segment_bytes = side.max_segment_bytes.max(payload_bytes);
             side.first_data_ns = side.first_data_ns.or(time_ns);
             side.last_data_ns = time_ns.or(side.last_data_ns);
         }
-        if is_ack && !tcp.has_flag(TcpHeader::RST) {
+        if is_ack && !is_rst {
             self.sides[peer].acked.reach(tcp.ack, tcp.ack);
         }
     }
@@ -138,7 +204,6 @@ impl Connection {
         let is_ack = tcp.has_flag(TcpHeader::ACK);
         if tcp.has_flag(TcpHeader::SYN) {
             let side = &mut self.sides[sender];
-            side.isn = Some(tcp.seq);
             side.mss = tcp.mss().or(side.mss);
             side.wscale = tcp.wscale().or(side.wscale);
             side.is_sack_permitted |= tcp.is_sack_permitted();
@@ -164,6 +229,11 @@ impl Connection {
 mod tests {
     use super::*;
 
+    fn feed(connection: &mut Connection, sender: u8, time_ns: Option<i64>, tcp: &TcpHeader, payload_bytes: u32) {
+        let seen = SeenSegment { sender, frame_no: 1, time_ns, tcp, sack: &[], payload_bytes, ecn: 0, is_copy: false };
+        connection.on_segment(&seen);
+    }
+
     fn segment(flags: u16, seq: u32, ack: u32) -> TcpHeader {
         TcpHeader { flags, seq, ack, window: 100, ..TcpHeader::default() }
     }
@@ -171,10 +241,10 @@ mod tests {
     #[test]
     fn the_handshake_takes_from_syn_to_the_clients_ack() {
         let mut connection = Connection::default();
-        connection.on_segment(1, Some(1_000), &segment(TcpHeader::SYN, 10, 0), 0, 0);
-        connection.on_segment(0, Some(4_000), &segment(TcpHeader::SYN | TcpHeader::ACK, 90, 11), 0, 0);
-        connection.on_segment(1, Some(4_500), &segment(TcpHeader::ACK, 11, 91), 0, 0);
-        connection.on_segment(1, Some(9_500), &segment(TcpHeader::ACK, 11, 91), 0, 0);
+        feed(&mut connection, 1, Some(1_000), &segment(TcpHeader::SYN, 10, 0), 0);
+        feed(&mut connection, 0, Some(4_000), &segment(TcpHeader::SYN | TcpHeader::ACK, 90, 11), 0);
+        feed(&mut connection, 1, Some(4_500), &segment(TcpHeader::ACK, 11, 91), 0);
+        feed(&mut connection, 1, Some(9_500), &segment(TcpHeader::ACK, 11, 91), 0);
         assert_eq!((connection.client, connection.handshake_rtt_ns), (Some(1), Some(3_500)));
     }
 
@@ -183,23 +253,23 @@ mod tests {
         let mut connection = Connection::default();
         let start = u32::MAX - 999;
         for seq in [start, start.wrapping_add(1_000), start, start.wrapping_add(500)] {
-            connection.on_segment(0, Some(i64::from(seq)), &segment(TcpHeader::ACK, seq, 5), 1_000, 0);
+            feed(&mut connection, 0, Some(i64::from(seq)), &segment(TcpHeader::ACK, seq, 5), 1_000);
         }
         assert_eq!(connection.sides[0].unique_bytes(), 2_000);
         // The peer acknowledged only half of it.
-        connection.on_segment(1, None, &segment(TcpHeader::ACK, 5, start.wrapping_add(1_000)), 0, 0);
+        feed(&mut connection, 1, None, &segment(TcpHeader::ACK, 5, start.wrapping_add(1_000)), 0);
         assert_eq!(connection.sides[0].unique_bytes(), 1_000);
     }
 
     #[test]
     fn a_syn_with_another_number_is_another_connection_and_a_resent_one_is_not() {
         let mut connection = Connection::default();
-        connection.on_segment(0, None, &segment(TcpHeader::SYN, 10, 0), 0, 0);
+        feed(&mut connection, 0, None, &segment(TcpHeader::SYN, 10, 0), 0);
         assert!(!connection.is_succeeded_by(0, &segment(TcpHeader::SYN, 10, 0)));
         assert!(connection.is_succeeded_by(0, &segment(TcpHeader::SYN, 11, 0)));
         // Simultaneous open.
         assert!(!connection.is_succeeded_by(1, &segment(TcpHeader::SYN, 77, 0)));
-        connection.on_segment(1, None, &segment(TcpHeader::ACK, 77, 11), 0, 0);
+        feed(&mut connection, 1, None, &segment(TcpHeader::ACK, 77, 11), 0);
         assert!(connection.is_succeeded_by(1, &segment(TcpHeader::SYN, 78, 0)));
     }
 
@@ -207,9 +277,9 @@ mod tests {
     fn a_reset_with_window_zero_is_no_zero_window() {
         let mut connection = Connection::default();
         let closed = |flags| TcpHeader { window: 0, ..segment(flags, 1, 1) };
-        connection.on_segment(0, None, &closed(TcpHeader::RST | TcpHeader::ACK), 0, 0);
+        feed(&mut connection, 0, None, &closed(TcpHeader::RST | TcpHeader::ACK), 0);
         assert_eq!(connection.sides[0].zero_window_count, 0);
-        connection.on_segment(0, None, &closed(TcpHeader::ACK), 0, 0);
+        feed(&mut connection, 0, None, &closed(TcpHeader::ACK), 0);
         assert_eq!(connection.sides[0].zero_window_count, 1);
     }
 }

@@ -66,6 +66,18 @@ impl FlowHasher {
         self.mix(both ^ if by_port { u64::from(frame.ip_protocol) } else { 0 })
     }
 
+    /// Identifies a packet wherever it is captured: by flow and direction, IP identification, fragment offset, transport
+    /// checksum, length, and two numbers of its transport (sequence and acknowledgement). TTL, MAC addresses, tunnel and
+    /// interface do not count: they differ between copies.
+    pub fn packet(&self, frame: &Frame, checksum: u16, numbers: (u32, u32)) -> u64 {
+        let (a, b) = frame.src_ip.words();
+        let ports = u64::from(frame.src_port) << 16 | u64::from(frame.dst_port);
+        let way = self.mix(frame.flow_hash ^ a ^ b.rotate_left(7) ^ ports.rotate_left(31));
+        let header = u64::from(frame.ip_id) << 32 | u64::from(checksum) << 16 | u64::from(frame.fragment_offset);
+        let content = u64::from(numbers.0) << 32 | u64::from(numbers.1);
+        self.mix(self.mix(way ^ header) ^ self.mix(content ^ u64::from(frame.ip_bytes).rotate_left(40)))
+    }
+
     fn mix(&self, word: u64) -> u64 {
         let product = u128::from(word ^ self.seed) * 0x9e37_79b9_7f4a_7c15;
         (product as u64) ^ (product >> 64) as u64

@@ -4,10 +4,10 @@ use rayon::prelude::*;
 
 use super::finish;
 use super::rows;
-use super::shard::{CHUNK_RECORDS, Decoded, Shard, TcpOut};
+use super::shard::{CHUNK_RECORDS, Decoded, Shard, ShardNeeds, TcpOut};
 use super::sink::Sink;
-use super::tally::{ClockOrder, Summary, Tally};
-use crate::analyze::ProbeTracker;
+use super::tally::{ClockOrder, Marked, Summary, Tally};
+use crate::analyze::{Copy, CopyKind, ProbeTracker};
 use crate::capture::{CaptureFacts, Window};
 use crate::error::Error;
 use crate::flow::FlowRef;
@@ -62,7 +62,11 @@ pub(crate) struct Core {
     next_stream_id: u64,
     /// Place of each frame's TCP findings: shard in the upper 8 bits; `u32::MAX` for none.
     tcp_places: Vec<u32>,
-    needs_streams: bool,
+    needs: ShardNeeds,
+    /// Copies of this window, by place.
+    copies: Vec<(u32, Copy)>,
+    /// Copies by kind.
+    pub copy_marks: [Marked; CopyKind::ALL.len()],
     pub probes: ProbeTracker,
     pub tally: Tally,
     pub clock: ClockOrder,
@@ -78,6 +82,8 @@ pub(crate) struct Context<'a> {
     pub flow_ids: &'a [u64],
     tcp_places: &'a [u32],
     shards: &'a [Shard],
+    /// Frames that are copies of earlier ones, by place, ascending.
+    pub copies: &'a [(u32, Copy)],
     pub first_time_ns: Option<i64>,
     pub link_speed_bps: Option<u64>,
 }
@@ -94,10 +100,18 @@ impl Context<'_> {
 
 impl Core {
     pub fn new(options: &Options, sinks: Sinks, needs_flows: bool) -> Self {
-        let needs_streams = sinks.tcp.is_some() || sinks.tcp_flows.is_some();
+        let has_quality = sinks.capture_quality.is_some();
+        let config = DecodeConfig::new(options);
+        let needs = ShardNeeds {
+            flow_limit: options.limits.flows / SHARDS + 1,
+            streams: sinks.tcp.is_some() || sinks.tcp_flows.is_some(),
+            connections: has_quality || sinks.tcp_flows.is_some() || sinks.flows.is_some(),
+            copies: has_quality || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of")),
+            hasher: config.hasher.clone(),
+        };
         Self {
             options: options.clone(),
-            config: DecodeConfig::new(options),
+            config,
             sinks,
             chunks: Vec::new(),
             tallies: Vec::new(),
@@ -113,7 +127,9 @@ impl Core {
             first_time_ns: None,
             latest_ns: None,
             needs_flows,
-            needs_streams,
+            needs,
+            copies: Vec::new(),
+            copy_marks: Default::default(),
         }
     }
 
@@ -133,12 +149,11 @@ impl Core {
         let decoded = Decoded { window, chunks: &self.chunks[..used] };
         if self.needs_flows {
             let starts = route(&decoded, &mut self.order);
-            let flow_limit = self.options.limits.flows / SHARDS + 1;
             let order = &self.order;
-            let needs_streams = self.needs_streams;
+            let needs = &self.needs;
             let follow = |(at, shard): (usize, &mut Shard)| {
                 let frames = order.get(starts[at]..starts[at + 1]).unwrap_or(&[]);
-                shard.process(&decoded, frames, flow_limit, needs_streams);
+                shard.process(&decoded, frames, needs);
             };
             match is_parallel {
                 true => self.shards.par_iter_mut().enumerate().for_each(follow),
@@ -146,6 +161,14 @@ impl Core {
             }
             number_flows(&mut self.shards, &mut self.next_flow_id);
             number_streams(&mut self.shards, &mut self.next_stream_id);
+            self.copies.clear();
+            self.copies.extend(self.shards.iter().flat_map(|shard| shard.copies.iter().copied()));
+            self.copies.sort_unstable_by_key(|(at, _)| *at);
+            for (at, copy) in &self.copies {
+                if let Some(record) = window.records.get(*at as usize) {
+                    self.copy_marks[copy.kind as usize].add(record);
+                }
+            }
             self.tcp_places.clear();
             self.tcp_places.resize(window.records.len(), u32::MAX);
             self.flow_ids.clear();
@@ -164,8 +187,9 @@ impl Core {
         let context = Context {
             decoded,
             flow_ids: if self.needs_flows { &self.flow_ids } else { &[] },
-            tcp_places: if self.needs_streams { &self.tcp_places } else { &[] },
+            tcp_places: if self.needs.streams { &self.tcp_places } else { &[] },
             shards: &self.shards,
+            copies: if self.needs_flows { &self.copies } else { &[] },
             first_time_ns: self.first_time_ns,
             link_speed_bps: self.options.link_speed_bps,
         };

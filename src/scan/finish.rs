@@ -1,17 +1,14 @@
 //! Tables that are complete only when the capture was read: flows, connections, interfaces, findings.
 
 use super::core::Core;
+use super::quality::findings;
 use super::rows::{file_no, relative};
-use super::tally::Marked;
 use crate::analyze::Connection;
-use crate::capture::{CaptureFacts, Finding, FindingSubject, Severity};
+use crate::capture::{CaptureFacts, Finding};
 use crate::flow::{Endpoint, FlowState};
 use crate::tables::*;
 use crate::wire::Ip;
 use crate::words::{self, Lang};
-
-/// Segments that a connection must have before it is called one-sided: fewer may be cut off by the capture's end.
-const ONE_SIDED_PACKETS: u64 = 3;
 
 pub(super) fn flow_tables(core: &mut Core) {
     if core.sinks.flows.is_none() && core.sinks.tcp_flows.is_none() {
@@ -162,103 +159,6 @@ pub(super) fn capture_tables(core: &mut Core, facts: &CaptureFacts) {
             sink.push(quality_row(finding, facts));
         }
     }
-}
-
-/// Everything that is to be said of the capture, the gravest first.
-fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
-    let mut findings = facts.findings.clone();
-    let tally = &core.tally;
-    if tally.unknown_link.count > 0 {
-        let link = tally.unknown_link_type.unwrap_or(crate::capture::LinkType::UNKNOWN);
-        let finding = Finding::new("unknown_link_type", Severity::Error).value(u64::from(link.0), "link type");
-        findings.push(marked(finding.detail("name", link.name()), &tally.unknown_link));
-    }
-    if tally.cut.count > 0 {
-        let snap_length = facts.interfaces.iter().map(|interface| interface.snap_length).max().unwrap_or(0);
-        let finding = Finding::new("snap_length", Severity::Info).value(u64::from(snap_length), "bytes");
-        findings.push(marked(finding.detail("total", tally.frames), &tally.cut));
-    }
-    if tally.undecoded.count > 0 {
-        let finding = Finding::new("undecoded_frames", Severity::Warning).value(tally.undecoded.count, "frames");
-        findings.push(marked(finding, &tally.undecoded));
-    }
-    let clock = &core.clock;
-    if clock.backwards.count > 0 {
-        let step = u64::try_from(clock.largest_step_ns).unwrap_or(0);
-        let finding = Finding::new("clock_backwards", Severity::Warning).value(step, "ns");
-        findings.push(marked(finding, &clock.backwards));
-    }
-    for (number, interface) in facts.interfaces.iter().enumerate() {
-        let drops = interface.interface_drops.unwrap_or(0).saturating_add(interface.os_drops.unwrap_or(0));
-        if drops > 0 {
-            let mut finding = Finding::new("interface_drops", Severity::Warning)
-                .value(drops, "frames")
-                .detail("interface", interface.name.as_deref().unwrap_or("?"));
-            finding.subject.interface = Some(number as u32);
-            finding.subject.file = Some(interface.file);
-            finding.count = drops;
-            findings.push(finding);
-        }
-    }
-    findings.extend(connection_findings(core));
-    let without_flow: u64 = core.shards.iter().map(|shard| shard.frames_without_flow).sum();
-    if without_flow > 0 {
-        let mut finding = Finding::new("flow_limit", Severity::Error).value(without_flow, "frames");
-        finding.count = without_flow;
-        findings.push(finding.detail("limit", core.options.limits.flows));
-    }
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    findings
-}
-
-/// What TCP connections say of the capture: seen from one side only, or begun before it.
-fn connection_findings(core: &Core) -> Vec<Finding> {
-    let mut connections = 0_u64;
-    let (mut one_sided, mut headless) = (Vec::new(), Vec::new());
-    for shard in &core.shards {
-        for (state, connection) in shard.flows.flows.iter().zip(&shard.connections) {
-            let Some(connection) = connection else { continue };
-            connections += 1;
-            let [low, high] = state.packets;
-            let place = (state.id, state.file, state.first_frame, state.first_time_ns);
-            if (low == 0) != (high == 0) && low + high >= ONE_SIDED_PACKETS && !is_unanswered(connection) {
-                one_sided.push(place);
-            }
-            if connection.client.is_none() {
-                headless.push(place);
-            }
-        }
-    }
-    let mut findings = Vec::new();
-    for (code, severity, mut places) in
-        [("one_direction", Severity::Warning, one_sided), ("missing_handshake", Severity::Info, headless)]
-    {
-        if places.is_empty() {
-            continue;
-        }
-        places.sort_unstable();
-        let first = places.iter().take(20).map(|(_, file, frame_no, time)| (*file, *frame_no, *time)).collect();
-        let mark = Marked { count: places.len() as u64, first };
-        let finding = Finding::new(code, severity).value(mark.count, "connections").detail("total", connections);
-        findings.push(marked(finding, &mark));
-    }
-    findings
-}
-
-/// Nothing but SYNs: nobody answered, which says nothing about the capture.
-fn is_unanswered(connection: &Connection) -> bool {
-    connection.sides.iter().all(|side| side.first_data_ns.is_none() && side.fin_count == 0)
-        && connection.sides.iter().any(|side| side.syn_count > 0)
-}
-
-fn marked(mut finding: Finding, mark: &Marked) -> Finding {
-    finding.count = mark.count;
-    if let Some((file, frame_no, time_ns)) = mark.first.first() {
-        finding.subject =
-            FindingSubject { file: Some(*file), frame_no: Some(*frame_no), time_ns: *time_ns, interface: None };
-        finding.frames = mark.first.iter().filter(|(of, _, _)| of == file).map(|(_, frame_no, _)| *frame_no).collect();
-    }
-    finding
 }
 
 fn quality_row(finding: &Finding, facts: &CaptureFacts) -> QualityRow {

@@ -5,6 +5,7 @@ mod core;
 mod engine;
 mod filter;
 mod finish;
+mod quality;
 mod rows;
 mod shard;
 mod sink;

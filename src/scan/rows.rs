@@ -38,11 +38,18 @@ pub(super) fn file_no(file: u16) -> u32 {
 }
 
 pub(super) fn packet_rows(context: &Context<'_>, sink: &mut Sink<PacketRow>) {
+    let mut copies = context.copies.iter().peekable();
     let mut comments = context.decoded.window.comments.iter().peekable();
     for (at, record, frame, chunk) in context.frames() {
         let comment = comments.next_if(|(index, _)| *index as usize == at).map(|(_, text)| text.clone());
-        let row = packet_row(context, at, record, frame, chunk);
-        sink.push(PacketRow { comment, ..row });
+        let copy = copies.next_if(|(index, _)| *index as usize == at).map(|(_, copy)| *copy);
+        let mut row = packet_row(context, at, record, frame, chunk);
+        row.comment = comment;
+        if let Some(copy) = copy {
+            row.duplicate_of = Some(copy.of_frame_no);
+            row.duplicate_kind = Some(Symbol(copy.kind.name()));
+        }
+        sink.push(row);
     }
 }
 
@@ -97,6 +104,8 @@ fn packet_row(context: &Context<'_>, at: usize, record: &Record, frame: &Frame, 
         fragment_offset: has(Layers::FRAGMENT).then_some(frame.fragment_offset),
         payload_bytes: (frame.protocol != Protocol::Unknown).then_some(frame.payload_bytes),
         flow_id: context.flow_id(at),
+        duplicate_of: None,
+        duplicate_kind: None,
         comment: None,
         decode_stop: if frame.stop == 0 { None } else { chunk.stop_of(frame).map(ToString::to_string) },
     }

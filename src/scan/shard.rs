@@ -2,10 +2,10 @@
 
 use super::streams::Streams;
 use crate::analyze::segment::Segment;
-use crate::analyze::{Connection, WsRow};
+use crate::analyze::{Connection, Copy, CopyFinder, CopyKind, SeenSegment, Sighting, WsRow};
 use crate::capture::{Record, Window};
-use crate::flow::{FlowKey, FlowRef, FlowState, FlowTable};
-use crate::wire::{Chunk, Frame, Layers, TcpHeader};
+use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable};
+use crate::wire::{Chunk, Frame, Layers, Protocol, TcpHeader};
 
 /// A window with its frames decoded.
 pub(crate) struct Decoded<'a> {
@@ -22,6 +22,16 @@ impl Decoded<'_> {
         let chunk = self.chunks.get(at / CHUNK_RECORDS)?;
         Some((chunk.frames.get(at % CHUNK_RECORDS)?, chunk))
     }
+}
+
+/// What a run needs of its shards.
+#[derive(Clone, Debug)]
+pub(crate) struct ShardNeeds {
+    pub flow_limit: usize,
+    pub streams: bool,
+    pub connections: bool,
+    pub copies: bool,
+    pub hasher: FlowHasher,
 }
 
 /// What analysis says of one TCP segment.
@@ -46,13 +56,18 @@ pub(crate) struct Shard {
     pub streams: Streams,
     /// What was found of each TCP segment of this window that was routed here, in order.
     pub tcp: Vec<TcpOut>,
+    /// Frames of this window that are copies of earlier ones, by their place in the window.
+    pub copies: Vec<(u32, Copy)>,
+    copy_finder: CopyFinder,
 }
 
 impl Shard {
-    /// Follows the frames of a window that belong here. `flow_limit` is this shard's share.
-    pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], flow_limit: usize, needs_streams: bool) {
+    /// Follows the frames of a window that belong here.
+    pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], needs: &ShardNeeds) {
+        let flow_limit = needs.flow_limit;
         self.refs.clear();
         self.tcp.clear();
+        self.copies.clear();
         for &at in frames {
             let Some((frame, chunk)) = decoded.frame(at as usize) else { continue };
             let Some(record) = decoded.window.records.get(at as usize) else { continue };
@@ -91,6 +106,15 @@ impl Shard {
                 self.frames_without_flow += 1;
                 continue;
             };
+            let copy = if needs.copies {
+                let (hash, sighting) = sighting_of(decoded.window, record, frame, chunk, &needs.hasher);
+                self.copy_finder.on_packet(hash, frame.ip_id != 0, sighting)
+            } else {
+                None
+            };
+            if let Some(copy) = copy {
+                self.copies.push((at, copy));
+            }
             let end = usize::from(sender);
             state.packets[end] += 1;
             state.bytes[end] += u64::from(record.original_bytes);
@@ -104,9 +128,26 @@ impl Shard {
             }
             if let Some(slot) = self.connections.get_mut(index) {
                 let connection = slot.get_or_insert_with(Box::default);
-                connection.on_segment(sender, record.time(), tcp, frame.payload_bytes, frame.ecn());
+                if needs.connections {
+                    // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
+                    let is_copy = copy.is_some_and(|copy| {
+                        matches!(copy.kind, CopyKind::SameInterface | CopyKind::RouterHop)
+                    });
+                    connection.on_segment(&SeenSegment {
+                        sender,
+                        frame_no: record.frame_no,
+                        time_ns: record.time(),
+                        tcp,
+                        sack: sack_of(chunk, tcp),
+                        payload_bytes: frame.payload_bytes,
+                        ecn: frame.ecn(),
+                        is_copy,
+                    });
+                } else {
+                    connection.identify(sender, tcp);
+                }
             }
-            if needs_streams {
+            if needs.streams {
                 if state.stream_slot == u32::MAX {
                     state.stream_slot = self.streams.slot(frame.flow_hash, (key.low, key.high));
                 }
@@ -136,7 +177,6 @@ impl Shard {
 }
 
 fn segment_of<'a>(record: &Record, frame: &Frame, chunk: &'a Chunk, tcp: &TcpHeader, sender: u8) -> Segment<'a> {
-    let first = tcp.sack_at as usize;
     Segment {
         frame_no: record.frame_no,
         time_ns: record.time_ns,
@@ -147,7 +187,48 @@ fn segment_of<'a>(record: &Record, frame: &Frame, chunk: &'a Chunk, tcp: &TcpHea
         window: tcp.window,
         payload_bytes: frame.payload_bytes,
         wscale: tcp.wscale(),
-        sack: chunk.sacks.get(first..first + usize::from(tcp.sack_count)).unwrap_or(&[]),
+        sack: sack_of(chunk, tcp),
         mptcp: tcp.mptcp_subtypes as u8,
     }
+}
+
+fn sack_of<'a>(chunk: &'a Chunk, tcp: &TcpHeader) -> &'a [(u32, u32)] {
+    let first = tcp.sack_at as usize;
+    chunk.sacks.get(first..first + usize::from(tcp.sack_count)).unwrap_or(&[])
+}
+
+/// What identifies the packet in a frame, and where it was seen.
+fn sighting_of(
+    window: &Window,
+    record: &Record,
+    frame: &Frame,
+    chunk: &Chunk,
+    hasher: &FlowHasher,
+) -> (u64, Sighting) {
+    let (checksum, numbers) = match frame.protocol {
+        Protocol::Tcp => chunk.tcp_of(frame).map_or((0, (0, 0)), |tcp| (tcp.checksum, (tcp.seq, tcp.ack))),
+        Protocol::RoceV2 | Protocol::RoceV1 => {
+            let packet = chunk.roce.get(frame.detail as usize);
+            (0, packet.map_or((0, 0), |packet| (packet.psn, packet.dest_qp << 8 | u32::from(packet.opcode))))
+        }
+        protocol => {
+            let at = match protocol {
+                Protocol::Udp => 6,
+                Protocol::Icmp | Protocol::Icmpv6 => 2,
+                _ => usize::MAX,
+            };
+            let field = (frame.l4_at as usize).checked_add(at).and_then(|at| window.bytes(record).get(at..at + 2));
+            (field.map_or(0, |field| u16::from_be_bytes([field[0], field[1]])), (0, 0))
+        }
+    };
+    let sighting = Sighting {
+        file: record.file,
+        frame_no: record.frame_no,
+        time_ns: record.time_ns,
+        interface: record.interface,
+        ttl: frame.ttl,
+        tunnels: frame.tunnels,
+        vni: frame.vni,
+    };
+    (hasher.packet(frame, checksum, numbers), sighting)
 }

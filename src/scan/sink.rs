@@ -37,6 +37,11 @@ impl<R: TableRow> Sink<R> {
         }
     }
 
+    /// Whether a column is asked for.
+    pub fn wants(&self, column: &str) -> bool {
+        self.schema.column_with_name(column).is_some()
+    }
+
     #[inline]
     pub fn push(&mut self, row: R) {
         if !self.filter.is_empty() && !self.filter.keeps(&row.subject()) {

@@ -83,6 +83,10 @@ table! {
         payload_bytes: Option<u32>,
         /// Flow of the frame: see table `flows`; null for frames without IP.
         flow_id: Option<u64>,
+        /// Earlier frame of the same file that this one is a copy of: same packet by IP identification, transport checksum, sequence numbers and length; null for originals. Whether the capture or the network made the copy is for `capture_quality` and the TCP verdicts to say.
+        duplicate_of: Option<u64>,
+        /// How the copy differs from its original: `same_interface` (not at all), `other_interface`, `router_hop` (lower TTL), `tunnel` (once inside a tunnel and once outside).
+        duplicate_kind: Option<Symbol>,
         /// Comment of the frame in a pcapng file.
         comment: Option<String>,
         /// Where and why decoding stopped; null where it reached the end.

@@ -1,0 +1,193 @@
+//! What is to be said of the capture itself, before any figure is read from it.
+
+use super::core::Core;
+use super::tally::Marked;
+use crate::analyze::{Connection, CopyKind};
+use crate::capture::{CaptureFacts, Finding, FindingSubject, LinkType, Severity};
+use crate::flow::FlowState;
+
+/// Segments that a connection must have before it is called one-sided: fewer may be cut off by the capture's end.
+const ONE_SIDED_PACKETS: u64 = 3;
+
+/// Everything that is to be said of the capture, the gravest first.
+pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
+    let mut findings = facts.findings.clone();
+    let tally = &core.tally;
+    if tally.unknown_link.count > 0 {
+        let link = tally.unknown_link_type.unwrap_or(LinkType::UNKNOWN);
+        let finding = Finding::new("unknown_link_type", Severity::Error).value(u64::from(link.0), "link type");
+        findings.push(marked(finding.detail("name", link.name()), &tally.unknown_link));
+    }
+    if tally.cut.count > 0 {
+        let snap_length = facts.interfaces.iter().map(|interface| interface.snap_length).max().unwrap_or(0);
+        let finding = Finding::new("snap_length", Severity::Info).value(u64::from(snap_length), "bytes");
+        findings.push(marked(finding.detail("total", tally.frames), &tally.cut));
+    }
+    if tally.undecoded.count > 0 {
+        let finding = Finding::new("undecoded_frames", Severity::Warning).value(tally.undecoded.count, "frames");
+        findings.push(marked(finding, &tally.undecoded));
+    }
+    let clock = &core.clock;
+    if clock.backwards.count > 0 {
+        let step = u64::try_from(clock.largest_step_ns).unwrap_or(0);
+        let finding = Finding::new("clock_backwards", Severity::Warning).value(step, "ns");
+        findings.push(marked(finding, &clock.backwards));
+    }
+    for (number, interface) in facts.interfaces.iter().enumerate() {
+        let drops = interface.interface_drops.unwrap_or(0).saturating_add(interface.os_drops.unwrap_or(0));
+        if drops > 0 {
+            let mut finding = Finding::new("interface_drops", Severity::Warning)
+                .value(drops, "frames")
+                .detail("interface", interface.name.as_deref().unwrap_or("?"));
+            finding.subject.interface = Some(number as u32);
+            finding.subject.file = Some(interface.file);
+            finding.count = drops;
+            findings.push(finding);
+        }
+    }
+    let connections = ConnectionTally::of(core);
+    findings.extend(copy_findings(core, connections.by_network));
+    findings.extend(connections.findings());
+    let without_flow: u64 = core.shards.iter().map(|shard| shard.frames_without_flow).sum();
+    if without_flow > 0 {
+        let mut finding = Finding::new("flow_limit", Severity::Error).value(without_flow, "frames");
+        finding.count = without_flow;
+        findings.push(finding.detail("limit", core.options.limits.flows));
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+/// Copies by how they differ. Those on the same spot that a receiver reported were made by the network.
+fn copy_findings(core: &Core, by_network: u64) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let total = core.tally.frames;
+    for kind in CopyKind::ALL {
+        let mut mark = core.copy_marks[kind as usize].clone();
+        let (code, severity) = match kind {
+            CopyKind::SameInterface => ("duplicate_frames", Severity::Warning),
+            CopyKind::OtherInterface => ("duplicate_interfaces", Severity::Info),
+            CopyKind::RouterHop => ("duplicate_router_hop", Severity::Warning),
+            CopyKind::Tunnel => ("duplicate_tunnel", Severity::Info),
+        };
+        if kind == CopyKind::SameInterface {
+            mark.count = mark.count.saturating_sub(by_network);
+        }
+        if mark.count > 0 {
+            findings.push(marked(Finding::new(code, severity).value(mark.count, "frames").detail("total", total), &mark));
+        }
+    }
+    if by_network > 0 {
+        let mut finding = Finding::new("network_duplicates", Severity::Info).value(by_network, "frames");
+        finding.count = by_network;
+        findings.push(finding);
+    }
+    findings
+}
+
+/// A connection's place in the capture, for sorting and for naming its first frame.
+type Place = (u64, u16, u64, Option<i64>);
+
+/// What TCP connections say of the capture.
+#[derive(Default)]
+struct ConnectionTally {
+    connections: u64,
+    one_sided: Vec<Place>,
+    headless: Vec<Place>,
+    over_mss: Vec<Place>,
+    over_mss_frames: u64,
+    largest_segment: u32,
+    lossy: Vec<Place>,
+    missing_bytes: u64,
+    missing_ranges: u64,
+    by_network: u64,
+}
+
+impl ConnectionTally {
+    fn of(core: &Core) -> Self {
+        let mut tally = Self::default();
+        for shard in &core.shards {
+            for (state, connection) in shard.flows.flows.iter().zip(&shard.connections) {
+                if let Some(connection) = connection {
+                    tally.add(state, connection);
+                }
+            }
+        }
+        tally
+    }
+
+    fn add(&mut self, state: &FlowState, connection: &Connection) {
+        self.connections += 1;
+        let place = (state.id, state.file, state.first_frame, state.first_time_ns);
+        let [low, high] = state.packets;
+        let is_one_sided = (low == 0) != (high == 0);
+        if is_one_sided && low + high >= ONE_SIDED_PACKETS && !is_unanswered(connection) {
+            self.one_sided.push(place);
+        }
+        if connection.client.is_none() {
+            self.headless.push(place);
+        }
+        for side in &connection.sides {
+            self.by_network += side.copies.by_network;
+            if side.over_mss_count > 0 {
+                self.over_mss_frames += side.over_mss_count;
+                self.largest_segment = self.largest_segment.max(side.max_segment_bytes);
+                let first = side.first_over_mss.unwrap_or(state.first_frame);
+                self.over_mss.push((state.id, state.file, first, state.first_time_ns));
+            }
+            let (bytes, ranges, first) = side.holes.missing();
+            // Where one direction was not captured at all, that is what is said, not how much of it is missing.
+            if ranges > 0 && !is_one_sided {
+                self.missing_bytes += bytes;
+                self.missing_ranges += ranges;
+                self.lossy.push((state.id, state.file, first.unwrap_or(state.first_frame), None));
+            }
+        }
+    }
+
+    fn findings(self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut add = |finding: Finding, mut places: Vec<Place>, count: Option<u64>| {
+            if places.is_empty() {
+                return;
+            }
+            places.sort_unstable();
+            let first = places.iter().take(20).map(|(_, file, frame_no, time)| (*file, *frame_no, *time)).collect();
+            let mark = Marked { count: count.unwrap_or(places.len() as u64), first };
+            findings.push(marked(finding, &mark));
+        };
+        let total = self.connections;
+        let of = |code, severity, value, unit| Finding::new(code, severity).value(value, unit).detail("total", total);
+        let count = self.lossy.len() as u64;
+        add(
+            of("capture_loss", Severity::Warning, self.missing_bytes, "bytes")
+                .detail("connections", count)
+                .detail("ranges", self.missing_ranges),
+            self.lossy,
+            Some(self.missing_ranges),
+        );
+        let count = self.one_sided.len() as u64;
+        add(of("one_direction", Severity::Warning, count, "connections"), self.one_sided, None);
+        let largest = u64::from(self.largest_segment);
+        add(of("offload", Severity::Info, largest, "bytes"), self.over_mss, Some(self.over_mss_frames));
+        let count = self.headless.len() as u64;
+        add(of("missing_handshake", Severity::Info, count, "connections"), self.headless, None);
+        findings
+    }
+}
+
+/// Nothing but SYNs: nobody answered, which says nothing about the capture.
+fn is_unanswered(connection: &Connection) -> bool {
+    connection.sides.iter().all(|side| side.first_data_ns.is_none() && side.fin_count == 0)
+        && connection.sides.iter().any(|side| side.syn_count > 0)
+}
+
+fn marked(mut finding: Finding, mark: &Marked) -> Finding {
+    finding.count = mark.count;
+    if let Some((file, frame_no, time_ns)) = mark.first.first() {
+        finding.subject =
+            FindingSubject { file: Some(*file), frame_no: Some(*frame_no), time_ns: *time_ns, interface: None };
+        finding.frames = mark.first.iter().filter(|(of, _, _)| of == file).map(|(_, frame_no, _)| *frame_no).collect();
+    }
+    finding
+}
