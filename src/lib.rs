@@ -32,7 +32,7 @@ pub use capture::Input;
 pub use error::Error;
 pub use observe::{Observer, Unobserved};
 pub use open::{Capture, TableData, open};
-pub use options::{Limits, Options};
+pub use options::{Checksums, Limits, Options};
 pub use scan::{Filter, Scan, ScanRequest, Summary, scan};
 pub use tables::{TABLES, TableId};
 pub use words::Lang;

@@ -13,7 +13,31 @@ pub struct Options {
     pub vxlan_ports: Vec<u16>,
     /// UDP destination ports read as RoCEv2.
     pub roce_ports: Vec<u16>,
+    /// Whether to verify checksums and invariant CRCs, which touches every captured byte.
+    pub checksums: Checksums,
     pub limits: Limits,
+}
+
+/// When checksums are verified; columns that tell of them are null where they are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksums {
+    /// For input of less than 256 MB, as stored; not for input of unknown size.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+impl Checksums {
+    const AUTO_BYTES: u64 = 256_000_000;
+
+    pub(crate) fn is_on(self, stored_bytes: Option<u64>) -> bool {
+        match self {
+            Self::Auto => stored_bytes.is_some_and(|bytes| bytes < Self::AUTO_BYTES),
+            Self::On => true,
+            Self::Off => false,
+        }
+    }
 }
 
 impl Default for Options {
@@ -23,6 +47,7 @@ impl Default for Options {
             link_speed_bps: None,
             vxlan_ports: vec![4789, 8472],
             roce_ports: vec![4791],
+            checksums: Checksums::default(),
             limits: Limits::default(),
         }
     }
@@ -66,7 +91,7 @@ impl Default for Limits {
             decompress_free_bytes: 1 << 30,
             tunnel_depth: 4,
             flows: 16_000_000,
-            hold_frames: 1_000_000,
+            hold_frames: 262_144,
             hold_ns: 10_000_000_000,
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Side {
     pub zero_window_count: u64,
     pub ce_count: u64,
     pub max_segment_bytes: u32,
+    /// Segments of at most one MSS that carried payload: a frame that a network card cuts counts as several.
+    pub data_segments: u64,
     /// Segments above the MSS that the other end announced: cut or joined by a network card, not by the network.
     pub over_mss_count: u64,
     pub first_over_mss: Option<u64>,
@@ -177,6 +179,9 @@ impl Connection {
         }
         let peer_mss = self.sides[peer].mss;
         let side = &mut self.sides[sender];
+        if payload_bytes > 0 && !is_rst {
+            side.data_segments += u64::from(payload_bytes.div_ceil(peer_mss.map_or(u32::MAX, u32::from).max(1)));
+        }
         if peer_mss.is_some_and(|mss| payload_bytes > u32::from(mss)) {
             side.over_mss_count += 1;
             side.first_over_mss.get_or_insert(seen.frame_no);

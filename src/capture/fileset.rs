@@ -113,6 +113,11 @@ impl Reader {
         })
     }
 
+    /// Size of the whole input as stored, where known.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.total_bytes
+    }
+
     /// What is known beside the records; complete after the last window.
     pub fn facts(&self) -> &CaptureFacts {
         &self.facts

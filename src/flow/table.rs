@@ -62,6 +62,12 @@ impl FlowTable {
         self.add(hash, make())
     }
 
+    /// The flow under `key`, if there is one.
+    pub fn find(&self, hash: u64, key: &FlowKey) -> Option<FlowRef> {
+        let at = self.index.find(hash, |&at| self.flows[at as usize].key == *key)?;
+        Some(FlowRef(*at))
+    }
+
     /// Puts a new flow under a key, replacing the one found under it so far (a new connection on the same ports).
     pub fn replace(&mut self, hash: u64, key: &FlowKey, limit: usize, flow: FlowState) -> FlowRef {
         if self.flows.len() >= limit {

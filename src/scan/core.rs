@@ -4,19 +4,25 @@ use rayon::prelude::*;
 
 use super::finish;
 use super::rows;
-use super::shard::{CHUNK_RECORDS, Decoded, Shard, ShardNeeds, TcpOut};
+use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut, quoted_frame};
 use super::sink::Sink;
+use super::tcp::TcpHold;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
-use crate::analyze::{Copy, CopyKind, ProbeTracker};
+use crate::analyze::{Copy, CopyKind, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, Window};
 use crate::error::Error;
 use crate::flow::FlowRef;
 use crate::options::Options;
 use crate::tables::*;
-use crate::wire::{Chunk, DecodeConfig, Layers, decode};
+use crate::wire::{Chunk, DecodeConfig, Layers, Protocol, decode, verify};
+use crate::flow::FlowHasher;
 
 /// Shards are a fixed number, whatever the threads: nothing about the rows may depend on the machine.
 const SHARDS: usize = 64;
+
+/// Columns of `tcp` that need the verdict analysis.
+const VERDICT_COLUMNS: [&str; 6] =
+    ["verdict", "cause", "outcome", "evidence", "retransmit_segments", "original_frame_no"];
 
 /// One sink per table; `None` for what nobody asked for.
 #[derive(Default)]
@@ -73,6 +79,8 @@ pub(crate) struct Core {
     pub first_time_ns: Option<i64>,
     latest_ns: Option<i64>,
     needs_flows: bool,
+    has_checksums: bool,
+    tcp_hold: TcpHold,
 }
 
 /// What building rows of a window needs.
@@ -99,7 +107,7 @@ impl Context<'_> {
 }
 
 impl Core {
-    pub fn new(options: &Options, sinks: Sinks, needs_flows: bool) -> Self {
+    pub fn new(options: &Options, sinks: Sinks, needs_flows: bool, stored_bytes: Option<u64>) -> Self {
         let has_quality = sinks.capture_quality.is_some();
         let config = DecodeConfig::new(options);
         let needs = ShardNeeds {
@@ -107,6 +115,8 @@ impl Core {
             streams: sinks.tcp.is_some() || sinks.tcp_flows.is_some(),
             connections: has_quality || sinks.tcp_flows.is_some() || sinks.flows.is_some(),
             copies: has_quality || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of")),
+            verdicts: sinks.tcp_flows.is_some() || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
+            hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
             hasher: config.hasher.clone(),
         };
         Self {
@@ -127,6 +137,8 @@ impl Core {
             first_time_ns: None,
             latest_ns: None,
             needs_flows,
+            has_checksums: options.checksums.is_on(stored_bytes),
+            tcp_hold: TcpHold::default(),
             needs,
             copies: Vec::new(),
             copy_marks: Default::default(),
@@ -146,14 +158,17 @@ impl Core {
         if self.first_time_ns.is_none() {
             self.first_time_ns = window.records.iter().find_map(|record| record.time());
         }
+        self.latest_ns = window.records.iter().filter_map(|record| record.time()).max().max(self.latest_ns);
+        let now_ns = self.latest_ns.unwrap_or(0);
         let decoded = Decoded { window, chunks: &self.chunks[..used] };
         if self.needs_flows {
-            let starts = route(&decoded, &mut self.order);
+            let hasher = (self.needs.streams || self.needs.verdicts).then_some(&self.needs.hasher);
+            let starts = route(&decoded, &mut self.order, hasher);
             let order = &self.order;
             let needs = &self.needs;
             let follow = |(at, shard): (usize, &mut Shard)| {
                 let frames = order.get(starts[at]..starts[at + 1]).unwrap_or(&[]);
-                shard.process(&decoded, frames, needs);
+                shard.process(&decoded, frames, needs, now_ns);
             };
             match is_parallel {
                 true => self.shards.par_iter_mut().enumerate().for_each(follow),
@@ -195,7 +210,6 @@ impl Core {
         };
         if let Some(sink) = &mut self.sinks.probes {
             rows::follow_probes(&context, &mut self.probes);
-            self.latest_ns = window.records.iter().filter_map(|record| record.time()).max().max(self.latest_ns);
             let limits = &self.options.limits;
             let first = self.first_time_ns;
             self.probes.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |probe| {
@@ -203,6 +217,22 @@ impl Core {
             });
         }
         build(&context, &mut self.sinks, is_parallel);
+        let chunks = context.decoded.chunks.len();
+        if let Some(sink) = &mut self.sinks.tcp {
+            self.tcp_hold.add_window(&context, self.needs.verdicts, is_parallel);
+            if self.needs.verdicts {
+                self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places, chunks);
+                self.tcp_hold.judge(&mut self.shards);
+            }
+            self.tcp_hold.release(sink);
+            if self.tcp_hold.held_rows() > self.options.limits.hold_frames {
+                self.shards.iter_mut().for_each(Shard::finish_verdicts);
+                self.tcp_hold.judge(&mut self.shards);
+                self.tcp_hold.release(sink);
+            }
+        } else {
+            self.shards.iter_mut().for_each(|shard| shard.judgements.clear());
+        }
     }
 
     fn decode(&mut self, window: &Window, is_parallel: bool) -> usize {
@@ -211,12 +241,16 @@ impl Core {
             self.chunks.resize_with(used, Chunk::default);
             self.tallies.resize_with(used, Tally::default);
         }
-        let config = &self.config;
+        let (config, has_checksums) = (&self.config, self.has_checksums);
         let work = |((chunk, tally), records): ((&mut Chunk, &mut Tally), &[crate::capture::Record])| {
             chunk.clear();
             *tally = Tally::default();
             for record in records {
-                decode(record.link, window.bytes(record), record.original_bytes, config, chunk);
+                let bytes = window.bytes(record);
+                decode(record.link, bytes, record.original_bytes, config, chunk);
+                if has_checksums {
+                    verify(bytes, chunk);
+                }
             }
             tally.count(records, chunk);
         };
@@ -241,6 +275,11 @@ impl Core {
             let first = self.first_time_ns;
             self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));
         }
+        self.shards.iter_mut().for_each(Shard::finish_verdicts);
+        if let Some(sink) = &mut self.sinks.tcp {
+            self.tcp_hold.judge(&mut self.shards);
+            self.tcp_hold.release(sink);
+        }
         finish::flow_tables(self);
         finish::capture_tables(self, facts);
         each_sink!(&mut self.sinks, |_id, sink| sink.flush());
@@ -263,13 +302,29 @@ impl Core {
     }
 }
 
-/// Sorts the window's frames by shard, keeping their order: a counting sort. Returns where each shard's frames start.
-fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>) -> [usize; SHARDS + 1] {
+/// Sorts the window's frames by shard, keeping their order: a counting sort. Returns where each shard's frames start. With
+/// `hasher`, an ICMP error that quotes a TCP segment is also shown to the segment's shard.
+fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>, hasher: Option<&FlowHasher>) -> [usize; SHARDS + 1] {
     let shard_of = |hash: u64| (hash >> 58) as usize % SHARDS;
     let mut starts = [0; SHARDS + 1];
-    let frames = || decoded.chunks.iter().flat_map(|chunk| &chunk.frames).enumerate();
-    for (_, frame) in frames().filter(|(_, frame)| frame.layers.has(Layers::IP)) {
-        starts[shard_of(frame.flow_hash) + 1] += 1;
+    let chunks = decoded.chunks.iter();
+    let frames = chunks.flat_map(|chunk| chunk.frames.iter().map(move |frame| (frame, chunk))).enumerate();
+    // Each frame with IP once, and where it quotes a segment of another shard once more there.
+    let places = frames.flat_map(|(at, (frame, chunk))| {
+        let own = frame.layers.has(Layers::IP).then(|| (shard_of(frame.flow_hash), at as u32));
+        let quoted = hasher.and_then(|hasher| {
+            if !matches!(frame.protocol, Protocol::Icmp | Protocol::Icmpv6) {
+                return None;
+            }
+            let quoted = chunk.icmp.get(frame.detail as usize)?.quoted.as_ref().filter(|quoted| {
+                quoted.ip_protocol == 6 && quoted.src_port.is_some()
+            })?;
+            Some((shard_of(quoted_frame(quoted, frame, hasher).flow_hash), at as u32 | QUOTED))
+        });
+        own.into_iter().chain(quoted)
+    });
+    for (shard, _) in places.clone() {
+        starts[shard + 1] += 1;
     }
     for at in 0..SHARDS {
         starts[at + 1] += starts[at];
@@ -277,10 +332,9 @@ fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>) -> [usize; SHARDS + 1] {
     let mut next = starts;
     order.clear();
     order.resize(starts[SHARDS], 0);
-    for (at, frame) in frames().filter(|(_, frame)| frame.layers.has(Layers::IP)) {
-        let place = &mut next[shard_of(frame.flow_hash)];
-        order[*place] = at as u32;
-        *place += 1;
+    for (shard, at) in places {
+        order[next[shard]] = at;
+        next[shard] += 1;
     }
     starts
 }
@@ -319,7 +373,7 @@ fn number_streams(shards: &mut [Shard], next_id: &mut u64) {
 
 /// Builds the rows of the window's tables; each table is one task.
 fn build(context: &Context<'_>, sinks: &mut Sinks, is_parallel: bool) {
-    let Sinks { packets, tcp, roce, pause, tunnels, icmp, arp, .. } = sinks;
+    let Sinks { packets, roce, pause, tunnels, icmp, arp, .. } = sinks;
     let mut small = || {
         if let Some(sink) = roce {
             rows::roce_rows(context, sink);
@@ -342,16 +396,10 @@ fn build(context: &Context<'_>, sinks: &mut Sinks, is_parallel: bool) {
             rows::packet_rows(context, sink);
         }
     };
-    let mut middle = || {
-        if let Some(sink) = tcp {
-            rows::tcp_rows(context, sink);
-        }
-    };
     if is_parallel {
-        rayon::join(large, || rayon::join(middle, small));
+        rayon::join(large, small);
     } else {
         large();
-        middle();
         small();
     }
 }

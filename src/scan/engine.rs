@@ -54,9 +54,10 @@ impl Engine {
             None
         };
         let needs_flows = requests.iter().any(needs_flows);
+        let core = Core::new(options, sinks, needs_flows, reader.total_bytes());
         Ok(Self {
             reader,
-            core: Core::new(options, sinks, needs_flows),
+            core,
             pool,
             next: None,
             is_started: false,

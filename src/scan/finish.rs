@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::quality::findings;
 use super::rows::{file_no, relative};
-use crate::analyze::Connection;
+use crate::analyze::{Cause, Connection, DirectionSummary, Outcome, Side, Verdict, VerdictSummary};
 use crate::capture::{CaptureFacts, Finding};
 use crate::flow::{Endpoint, FlowState};
 use crate::tables::*;
@@ -29,7 +29,9 @@ pub(super) fn flow_tables(core: &mut Core) {
         }
         if let (Some(sink), Some(connection)) = (&mut core.sinks.tcp_flows, connection) {
             let stream = shard.streams.streams.get(state.stream as usize).map(|stream| stream.id);
-            sink.push(TcpFlowRow { tcp_stream: stream, ..tcp_flow_row(state, connection, core.first_time_ns) });
+            let verdicts = shard.verdict_summary(flow).unwrap_or_default();
+            let row = tcp_flow_row(state, connection, &verdicts, core.first_time_ns);
+            sink.push(TcpFlowRow { tcp_stream: stream, ..row });
         }
     }
 }
@@ -87,11 +89,49 @@ fn flow_row(state: &FlowState, connection: Option<&Connection>, first_ns: Option
     }
 }
 
-fn tcp_flow_row(state: &FlowState, connection: &Connection, first_ns: Option<i64>) -> TcpFlowRow {
+/// What one end sent again.
+struct Resent {
+    total: u64,
+    fast: u64,
+    timeout: u64,
+    slow_start: u64,
+    probe: u64,
+    spurious: u64,
+    ratio: Option<f64>,
+    reordered: u64,
+    network_duplicates: u64,
+}
+
+impl Resent {
+    fn of(counts: &DirectionSummary, side: &Side) -> Self {
+        let sum = |causes: &[Cause]| causes.iter().map(|cause| counts.resent(*cause)).sum();
+        let of_verdict = |verdict: Verdict| counts.verdict_count[verdict as usize];
+        let total = counts.resent_total();
+        Self {
+            total,
+            fast: counts.resent(Cause::Fast),
+            timeout: sum(&[Cause::Timeout, Cause::Syn, Cause::SynAck]),
+            slow_start: sum(&[Cause::SlowStart, Cause::Pmtu]),
+            probe: counts.resent(Cause::Probe),
+            spurious: counts.retransmit_segments.iter().map(|by_outcome| by_outcome[Outcome::Spurious as usize]).sum(),
+            ratio: (side.data_segments > 0).then(|| total as f64 / side.data_segments as f64),
+            reordered: of_verdict(Verdict::Reordered),
+            network_duplicates: of_verdict(Verdict::NetworkDuplicate),
+        }
+    }
+}
+
+fn tcp_flow_row(
+    state: &FlowState,
+    connection: &Connection,
+    verdicts: &VerdictSummary,
+    first_ns: Option<i64>,
+) -> TcpFlowRow {
     let (client, client_known) = client_of(state, Some(connection));
     let (client_end, server_end) = ends(state, client);
     let (c, s) = (usize::from(client), usize::from(client ^ 1));
     let sides = [&connection.sides[c], &connection.sides[s]];
+    let [client_sent, server_sent] = [Resent::of(&verdicts.directions[c], sides[0]), Resent::of(&verdicts.directions[s], sides[1])];
     TcpFlowRow {
         file_no: file_no(state.file),
         frame_no: state.first_frame,
@@ -131,6 +171,25 @@ fn tcp_flow_row(state: &FlowState, connection: &Connection, first_ns: Option<i64
         server_zero_window_count: sides[1].zero_window_count,
         client_ce_count: sides[0].ce_count,
         server_ce_count: sides[1].ce_count,
+        vantage: Some(Symbol(verdicts.vantage.name())),
+        client_retransmit_count: client_sent.total,
+        client_retransmit_fast_count: client_sent.fast,
+        client_retransmit_timeout_count: client_sent.timeout,
+        client_retransmit_slow_start_count: client_sent.slow_start,
+        client_retransmit_probe_count: client_sent.probe,
+        client_retransmit_spurious_count: client_sent.spurious,
+        client_retransmit_ratio: client_sent.ratio,
+        client_reordered_count: client_sent.reordered,
+        client_network_duplicate_count: client_sent.network_duplicates,
+        server_retransmit_count: server_sent.total,
+        server_retransmit_fast_count: server_sent.fast,
+        server_retransmit_timeout_count: server_sent.timeout,
+        server_retransmit_slow_start_count: server_sent.slow_start,
+        server_retransmit_probe_count: server_sent.probe,
+        server_retransmit_spurious_count: server_sent.spurious,
+        server_retransmit_ratio: server_sent.ratio,
+        server_reordered_count: server_sent.reordered,
+        server_network_duplicate_count: server_sent.network_duplicates,
     }
 }
 

@@ -11,6 +11,8 @@ mod shard;
 mod sink;
 mod streams;
 mod tally;
+mod tcp;
+mod verdicts;
 
 pub use engine::{MultiScan, Scan, ScanRequest};
 pub use filter::Filter;

@@ -6,8 +6,7 @@ use crate::analyze::{Probe, ProbeTracker};
 use crate::capture::Record;
 use crate::tables::*;
 use crate::wire::{
-    ArpPacket, BthFlags, Chunk, Frame, IcmpMessage, Ip, Layers, Mac, PauseFrame, Protocol, RocePacket,
-    opcode_name, tcp_flags_text,
+    ArpPacket, BthFlags, Chunk, Frame, IcmpMessage, Ip, Layers, Mac, PauseFrame, Protocol, RocePacket, opcode_name,
 };
 use crate::wire::{aeth_text, pause_ns};
 
@@ -20,11 +19,11 @@ impl Context<'_> {
         records.zip(frames).enumerate().map(|(at, (record, (frame, chunk)))| (at, record, frame, chunk))
     }
 
-    fn flow_id(&self, at: usize) -> Option<u64> {
+    pub(super) fn flow_id(&self, at: usize) -> Option<u64> {
         self.flow_ids.get(at).copied().filter(|id| *id != u64::MAX)
     }
 
-    fn time_rel_ns(&self, record: &Record) -> Option<i64> {
+    pub(super) fn time_rel_ns(&self, record: &Record) -> Option<i64> {
         relative(record.time(), self.first_time_ns)
     }
 }
@@ -104,6 +103,8 @@ fn packet_row(context: &Context<'_>, at: usize, record: &Record, frame: &Frame, 
         fragment_offset: has(Layers::FRAGMENT).then_some(frame.fragment_offset),
         payload_bytes: (frame.protocol != Protocol::Unknown).then_some(frame.payload_bytes),
         flow_id: context.flow_id(at),
+        ip_checksum: frame.ip_checksum.map(|status| Symbol(status.as_str())),
+        l4_checksum: frame.l4_checksum.map(|status| Symbol(status.as_str())),
         duplicate_of: None,
         duplicate_kind: None,
         comment: None,
@@ -112,7 +113,7 @@ fn packet_row(context: &Context<'_>, at: usize, record: &Record, frame: &Frame, 
 }
 
 impl RowSubject {
-    fn of(time: Option<TimeNs>, ips: [Ip; 4], src_port: Option<u16>, dst_port: Option<u16>) -> Self {
+    pub(super) fn of(time: Option<TimeNs>, ips: [Ip; 4], src_port: Option<u16>, dst_port: Option<u16>) -> Self {
         Self { time_ns: time.map(|time| time.0), ips, ports: [src_port, dst_port] }
     }
 }
@@ -125,63 +126,6 @@ impl TableRow for PacketRow {
     fn subject(&self) -> RowSubject {
         let ips = [self.src_ip, self.dst_ip, self.outer_src_ip, self.outer_dst_ip];
         RowSubject::of(self.time, ips, self.src_port, self.dst_port)
-    }
-}
-
-pub(super) fn tcp_rows(context: &Context<'_>, sink: &mut Sink<TcpRow>) {
-    for (at, record, frame, chunk) in context.frames() {
-        let Some(tcp) = chunk.tcp_of(frame) else { continue };
-        if frame.layers.has(Layers::FRAGMENT) {
-            continue;
-        }
-        let Some((out, stream)) = context.tcp_out(at) else { continue };
-        let ws = &out.ws;
-        // SACK blocks count from where the acknowledgement does.
-        let base = tcp.ack.wrapping_sub(ws.relative_ack);
-        let mut sack = SackList::default();
-        let first = tcp.sack_at as usize;
-        for (left, right) in chunk.sacks.iter().skip(first).take(usize::from(tcp.sack_count)).take(4) {
-            sack.blocks[usize::from(sack.count)] = (left.wrapping_sub(base), right.wrapping_sub(base));
-            sack.count += 1;
-        }
-        sink.push(TcpRow {
-            file_no: file_no(record.file),
-            frame_no: record.frame_no,
-            time: record.time().map(TimeNs),
-            time_rel_ns: context.time_rel_ns(record),
-            tcp_stream: Some(stream),
-            flow_id: context.flow_id(at),
-            src_ip: frame.src_ip,
-            dst_ip: frame.dst_ip,
-            src_port: frame.src_port,
-            dst_port: frame.dst_port,
-            seq: ws.relative_seq,
-            ack: ws.relative_ack,
-            seq_raw: tcp.seq,
-            ack_raw: tcp.ack,
-            flags: tcp.flags,
-            flags_text: Symbol(tcp_flags_text(tcp.flags)),
-            payload_bytes: frame.payload_bytes,
-            window: tcp.window,
-            window_bytes: ws.window_bytes,
-            mss: tcp.mss(),
-            wscale: tcp.wscale(),
-            is_sack_permitted: tcp.is_sack_permitted(),
-            sack,
-            tsval: tcp.timestamps().map(|(tsval, _)| tsval),
-            tsecr: tcp.timestamps().map(|(_, tsecr)| tsecr),
-        });
-    }
-}
-
-impl TableRow for TcpRow {
-    type Builder = TcpBuilder;
-    fn definition() -> &'static TableDef {
-        Self::table()
-    }
-    fn subject(&self) -> RowSubject {
-        let ips = [self.src_ip, self.dst_ip, Ip::NONE, Ip::NONE];
-        RowSubject::of(self.time, ips, Some(self.src_port), Some(self.dst_port))
     }
 }
 
@@ -241,6 +185,7 @@ pub(super) fn roce_rows(context: &Context<'_>, sink: &mut Sink<RoceRow>) {
             payload_bytes: packet.payload_bytes,
             dscp: frame.dscp(),
             ecn: frame.ecn(),
+            icrc_status: packet.icrc.map(|status| Symbol(status.as_str())),
         });
     }
 }

@@ -1,11 +1,15 @@
 //! One shard: all frames of some flows, in order.
 
+use std::collections::VecDeque;
+
 use super::streams::Streams;
-use crate::analyze::segment::Segment;
-use crate::analyze::{Connection, Copy, CopyFinder, CopyKind, SeenSegment, Sighting, WsRow};
+use super::tcp::RowPlace;
+use super::verdicts::Verdicts;
+use crate::analyze::segment::{Checksum, Segment};
+use crate::analyze::{Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, SeenSegment, Sighting, WsRow};
 use crate::capture::{Record, Window};
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable};
-use crate::wire::{Chunk, Frame, Layers, Protocol, TcpHeader};
+use crate::wire::{ChecksumStatus, Chunk, Frame, Layers, Protocol, QuotedPacket, TcpHeader};
 
 /// A window with its frames decoded.
 pub(crate) struct Decoded<'a> {
@@ -31,8 +35,13 @@ pub(crate) struct ShardNeeds {
     pub streams: bool,
     pub connections: bool,
     pub copies: bool,
+    pub verdicts: bool,
+    pub hold: HoldLimits,
     pub hasher: FlowHasher,
 }
+
+/// Marks a place in the order of a shard's frames: not the frame itself, but the TCP header that its ICMP error quotes.
+pub(crate) const QUOTED: u32 = 1 << 31;
 
 /// What analysis says of one TCP segment.
 #[derive(Clone, Copy)]
@@ -59,16 +68,29 @@ pub(crate) struct Shard {
     /// Frames of this window that are copies of earlier ones, by their place in the window.
     pub copies: Vec<(u32, Copy)>,
     copy_finder: CopyFinder,
+    verdicts: Verdicts,
+    /// Judgements that became final, by row of this shard.
+    pub judgements: Vec<(u64, Judgement)>,
+    /// Where the rows of this window went, then those of all windows whose first row still waits.
+    pub window_places: Vec<RowPlace>,
+    row_places: VecDeque<(RowPlace, bool)>,
+    first_row: u64,
+    next_row: u64,
 }
 
 impl Shard {
     /// Follows the frames of a window that belong here.
-    pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], needs: &ShardNeeds) {
+    pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], needs: &ShardNeeds, now_ns: i64) {
         let flow_limit = needs.flow_limit;
         self.refs.clear();
         self.tcp.clear();
         self.copies.clear();
         for &at in frames {
+            if at & QUOTED != 0 {
+                self.refs.push(FlowRef::NONE);
+                self.on_quoted(decoded, at & !QUOTED, needs);
+                continue;
+            }
             let Some((frame, chunk)) = decoded.frame(at as usize) else { continue };
             let Some(record) = decoded.window.records.get(at as usize) else { continue };
             let tcp = chunk.tcp_of(frame);
@@ -99,6 +121,7 @@ impl Shard {
             if let Some(tcp) = tcp
                 && self.is_new_connection(flow, sender, tcp)
             {
+                self.verdicts.finish_one(flow.0, &mut self.judgements);
                 flow = self.flows.replace(frame.flow_hash, &key, flow_limit, make());
             }
             self.refs.push(flow);
@@ -162,8 +185,68 @@ impl Shard {
                 };
                 state.stream = stream;
                 self.tcp.push(TcpOut { at, stream, ws });
+                if needs.verdicts {
+                    let segment = Segment { row: self.next_row, ..segment };
+                    self.verdicts.on_segment(flow.0, &segment, is_whole, &mut self.judgements);
+                }
+                self.next_row += 1;
             }
         }
+        if needs.verdicts {
+            self.verdicts.expire(now_ns, self.next_row, &needs.hold, &mut self.judgements);
+        }
+    }
+
+    /// The TCP header quoted by an ICMP error: Wireshark counts it into its stream, and a "too big" cuts the segments.
+    fn on_quoted(&mut self, decoded: &Decoded<'_>, at: u32, needs: &ShardNeeds) {
+        let Some((frame, chunk)) = decoded.frame(at as usize) else { return };
+        let Some(record) = decoded.window.records.get(at as usize) else { return };
+        let Some(message) = chunk.icmp.get(frame.detail as usize) else { return };
+        let Some(quoted) = message.quoted.as_ref() else { return };
+        let stand_in = quoted_frame(quoted, frame, &needs.hasher);
+        let Some((key, is_reversed)) = FlowKey::of(&stand_in, record.interface) else { return };
+        let sender = u8::from(is_reversed);
+        if needs.streams
+            && let Some(tcp) = quoted_tcp(decoded.window.bytes(record), frame.payload_at as usize)
+        {
+            let slot = self.streams.slot(stand_in.flow_hash, (key.low, key.high));
+            self.streams.on_unanalysed(slot, at, &segment_of(record, &stand_in, chunk, &tcp, sender));
+        }
+        if let (true, Some(mtu), Some(seq)) = (needs.verdicts, message.mtu, quoted.seq)
+            && let Some(flow) = self.flows.find(stand_in.flow_hash, &key)
+        {
+            self.verdicts.on_icmp_too_big(flow.0, record.time_ns, sender, seq, mtu);
+        }
+    }
+
+    /// Puts the places of this window's rows behind those that still wait.
+    pub fn keep_places(&mut self) {
+        self.row_places.extend(self.window_places.iter().map(|place| (*place, false)));
+    }
+
+    /// Where a row went; it is asked once, when it is judged.
+    pub fn place_of(&mut self, row: u64) -> Option<RowPlace> {
+        let index = usize::try_from(row.checked_sub(self.first_row)?).ok()?;
+        let (place, is_judged) = self.row_places.get_mut(index)?;
+        *is_judged = true;
+        Some(*place)
+    }
+
+    /// Forgets the places of rows before the first that waits.
+    pub fn forget_places(&mut self) {
+        while self.row_places.front().is_some_and(|(_, is_judged)| *is_judged) {
+            self.row_places.pop_front();
+            self.first_row += 1;
+        }
+    }
+
+    /// Judges everything that still waits, with what is known.
+    pub fn finish_verdicts(&mut self) {
+        self.verdicts.finish(&mut self.judgements);
+    }
+
+    pub fn verdict_summary(&self, flow: usize) -> Option<crate::analyze::VerdictSummary> {
+        self.verdicts.summary(flow)
     }
 
     fn is_new_connection(&self, flow: FlowRef, sender: u8, tcp: &TcpHeader) -> bool {
@@ -186,10 +269,59 @@ fn segment_of<'a>(record: &Record, frame: &Frame, chunk: &'a Chunk, tcp: &TcpHea
         flags: tcp.flags,
         window: tcp.window,
         payload_bytes: frame.payload_bytes,
+        mss: tcp.mss(),
         wscale: tcp.wscale(),
+        sack_permitted: tcp.is_sack_permitted(),
+        ts: tcp.timestamps(),
         sack: sack_of(chunk, tcp),
         mptcp: tcp.mptcp_subtypes as u8,
+        row: 0,
+        ip_id: (!frame.src_ip.is_v6()).then_some(frame.ip_id as u16),
+        ttl: frame.ttl,
+        ecn: frame.ecn(),
+        l4_checksum_field: tcp.checksum,
+        checksum: match frame.l4_checksum {
+            None => Checksum::NotChecked,
+            Some(ChecksumStatus::Ok) => Checksum::Ok,
+            Some(ChecksumStatus::Bad) => Checksum::Bad,
+            Some(ChecksumStatus::Partial) => Checksum::Partial,
+            Some(ChecksumStatus::Unverifiable) => Checksum::Unverifiable,
+            Some(ChecksumStatus::Absent) => Checksum::Absent,
+        },
+        dont_fragment: frame.layers.has(Layers::DONT_FRAGMENT),
+        interface: record.interface,
     }
+}
+
+/// A frame with the addresses and ports of a quoted TCP segment, so that it finds its flow.
+pub(super) fn quoted_frame(quoted: &QuotedPacket, frame: &Frame, hasher: &FlowHasher) -> Frame {
+    let mut layers = Layers(Layers::IP.0 | Layers::PORTS.0);
+    if frame.layers.has(Layers::VNI) {
+        layers.set(Layers::VNI);
+    }
+    let mut stand_in = Frame {
+        layers,
+        protocol: Protocol::Tcp,
+        src_ip: quoted.src_ip,
+        dst_ip: quoted.dst_ip,
+        src_port: quoted.src_port.unwrap_or(0),
+        dst_port: quoted.dst_port.unwrap_or(0),
+        ip_protocol: quoted.ip_protocol,
+        vni: frame.vni,
+        ..Frame::default()
+    };
+    stand_in.flow_hash = hasher.hash(&stand_in);
+    stand_in
+}
+
+/// The TCP header behind the IP header that an ICMP error quotes, if its fixed part is there.
+fn quoted_tcp(bytes: &[u8], at: usize) -> Option<TcpHeader> {
+    let quote = bytes.get(at..)?;
+    let header_bytes = match quote.first()? >> 4 {
+        4 => usize::from(quote.first()? & 15) * 4,
+        _ => 40,
+    };
+    TcpHeader::parse_fixed(quote.get(header_bytes..)?).ok()
 }
 
 fn sack_of<'a>(chunk: &'a Chunk, tcp: &TcpHeader) -> &'a [(u32, u32)] {

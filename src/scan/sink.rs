@@ -53,6 +53,25 @@ impl<R: TableRow> Sink<R> {
         }
     }
 
+    /// Rows that were gathered elsewhere.
+    pub fn append(&mut self, rows: &[R])
+    where
+        R: Clone,
+    {
+        if self.filter.is_empty() {
+            let builder = self.builder.get_or_insert_with(|| R::Builder::new(&self.projection, BATCH_ROWS));
+            builder.append(rows);
+            if builder.rows() >= BATCH_ROWS {
+                self.emit();
+            }
+        } else {
+            rows.iter().filter(|row| self.filter.keeps(&row.subject())).for_each(|row| self.block.push(row.clone()));
+            if self.block.len() >= BLOCK_ROWS {
+                self.append_block();
+            }
+        }
+    }
+
     fn append_block(&mut self) {
         let builder = self.builder.get_or_insert_with(|| R::Builder::new(&self.projection, BATCH_ROWS));
         builder.append(&self.block);

@@ -36,6 +36,13 @@ pub(crate) struct TimeNs(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol(pub &'static str);
 
+/// A set of named bits, shown as the names joined by commas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NameSet {
+    pub bits: u32,
+    pub names: &'static [&'static str],
+}
+
 /// SACK blocks of a segment: up to four of left and right edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SackList {
@@ -277,6 +284,17 @@ dictionary_cell!(Option<Mac>, Mac, true, |mac| *mac, |mac, word| {
     let _ = write!(word, "{mac}");
 });
 dictionary_cell!(Option<Symbol>, &'static str, true, |symbol| symbol.map(|s| s.0), |text, word| word.push_str(text));
+
+dictionary_cell!(Option<NameSet>, (u32, &'static [&'static str]), true, |set| set.map(|s| (s.bits, s.names)), |set, word| {
+    let (bits, names) = *set;
+    let present = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
+    for (at, name) in present.enumerate() {
+        if at > 0 {
+            word.push(',');
+        }
+        word.push_str(name);
+    }
+});
 
 /// A word that is never missing: its column is not nullable.
 pub(crate) struct Words(Distinct<&'static str>);

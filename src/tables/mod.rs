@@ -14,7 +14,7 @@ mod roce_tables;
 mod tcp_tables;
 
 pub(crate) use capture_tables::*;
-pub(crate) use cell::{FrameList, SackList, Symbol, TimeNs};
+pub(crate) use cell::{FrameList, NameSet, SackList, Symbol, TimeNs};
 pub use column::{ColumnDef, Projection, TableDef};
 pub(crate) use column::{RowSubject, TableBuilder, TableRow};
 pub(crate) use control_tables::*;

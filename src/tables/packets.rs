@@ -83,6 +83,10 @@ table! {
         payload_bytes: Option<u32>,
         /// Flow of the frame: see table `flows`; null for frames without IP.
         flow_id: Option<u64>,
+        /// Checksum of the innermost IPv4 header: `ok`, `bad`, `absent` (zero: left to the network card), `unverifiable` (cut); null where not verified.
+        ip_checksum: Option<Symbol>,
+        /// Checksum of the innermost TCP, UDP or ICMP: `ok`, `bad`, `partial` (only the pseudo-header's sum: left to the sender's network card), `unverifiable` (cut, fragment), `absent` (none was written); null where not verified.
+        l4_checksum: Option<Symbol>,
         /// Earlier frame of the same file that this one is a copy of: same packet by IP identification, transport checksum, sequence numbers and length; null for originals. Whether the capture or the network made the copy is for `capture_quality` and the TCP verdicts to say.
         duplicate_of: Option<u64>,
         /// How the copy differs from its original: `same_interface` (not at all), `other_interface`, `router_hop` (lower TTL), `tunnel` (once inside a tunnel and once outside).

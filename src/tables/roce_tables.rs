@@ -76,5 +76,7 @@ table! {
         dscp: u8,
         /// Explicit congestion notification: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
         ecn: u8,
+        /// Invariant CRC: `ok`, `bad`, `unverifiable` (cut by the snap length, fragment); null where not verified.
+        icrc_status: Option<Symbol>,
     }
 }

@@ -1,6 +1,6 @@
 //! `tcp` and `tcp_flows`.
 
-use super::{SackList, Symbol, TimeNs};
+use super::{NameSet, SackList, Symbol, TimeNs};
 use crate::wire::Ip;
 
 table! {
@@ -56,6 +56,56 @@ table! {
         tsval: Option<u32>,
         /// Timestamp echo reply option.
         tsecr: Option<u32>,
+        /// What the segment is: `new`, `retransmit`, `reordered`, `network_duplicate`, `capture_duplicate`, `keep_alive`, `window_probe`, `damaged`, `ambiguous`, `unknown`. From evidence, unlike the `ws_` columns.
+        verdict: Option<Symbol>,
+        /// Why it was resent: `fast`, `timeout`, `slow_start`, `probe`, `pmtu`, `syn`, `synack`, `unknown`; null where it was not.
+        cause: Option<Symbol>,
+        /// Whether resending was `needed` or `spurious` (the receiver had it), or `unknown`; null where it was not resent.
+        outcome: Option<Symbol>,
+        /// What the verdict rests on: `ip_id`, `sack`, `dsack`, `tsval`, `ack`, `time`, `seen_bytes`, `snd_max`, `icmp`, `quiet`, `checksum` ...
+        evidence: Option<NameSet>,
+        /// Segments of one MSS that were resent here; more than 1 where the sender's network card cuts the frame; 0 where nothing was resent.
+        retransmit_segments: u32,
+        /// Frame (of the same file) that carried these bytes, or this packet, first; null for new segments.
+        original_frame_no: Option<u64>,
+        /// Wireshark: time since the segment that this ACK acknowledges (`tcp.analysis.ack_rtt`), in nanoseconds.
+        ws_ack_rtt_ns: Option<i64>,
+        /// Wireshark: handshake RTT of the stream (`tcp.analysis.initial_rtt`), on the frames where tshark prints it in one pass.
+        ws_initial_rtt_ns: Option<i64>,
+        /// Wireshark: `tcp.analysis.bytes_in_flight`.
+        ws_bytes_in_flight: Option<u32>,
+        /// Wireshark: `tcp.analysis.retransmission`; also set for fast and spurious ones.
+        ws_retransmission: bool,
+        /// Wireshark: `tcp.analysis.fast_retransmission`.
+        ws_fast_retransmission: bool,
+        /// Wireshark: `tcp.analysis.spurious_retransmission`.
+        ws_spurious_retransmission: bool,
+        /// Wireshark: `tcp.analysis.out_of_order`; with a long round trip most retransmissions carry it.
+        ws_out_of_order: bool,
+        /// Wireshark: `tcp.analysis.duplicate_ack`.
+        ws_duplicate_ack: bool,
+        /// Wireshark: number of the duplicate ACK (`tcp.analysis.duplicate_ack_num`); null where it is none.
+        ws_duplicate_ack_num: Option<u32>,
+        /// Wireshark: `tcp.analysis.zero_window`.
+        ws_zero_window: bool,
+        /// Wireshark: `tcp.analysis.zero_window_probe`.
+        ws_zero_window_probe: bool,
+        /// Wireshark: `tcp.analysis.zero_window_probe_ack`.
+        ws_zero_window_probe_ack: bool,
+        /// Wireshark: `tcp.analysis.window_full`.
+        ws_window_full: bool,
+        /// Wireshark: `tcp.analysis.window_update`.
+        ws_window_update: bool,
+        /// Wireshark: `tcp.analysis.keep_alive`.
+        ws_keep_alive: bool,
+        /// Wireshark: `tcp.analysis.keep_alive_ack`.
+        ws_keep_alive_ack: bool,
+        /// Wireshark: `tcp.analysis.lost_segment` ("previous segment not captured").
+        ws_lost_segment: bool,
+        /// Wireshark: `tcp.analysis.ack_lost_segment` ("ACKed unseen segment").
+        ws_ack_lost_segment: bool,
+        /// Wireshark: `tcp.analysis.reused_ports`.
+        ws_reused_ports: bool,
     }
 }
 
@@ -139,5 +189,43 @@ table! {
         client_ce_count: u64,
         /// Segments of the server that carry the CE mark.
         server_ce_count: u64,
+        /// Where the capture was taken: at the `client`, at the `server`, in the `middle`, or `unknown`.
+        vantage: Option<Symbol>,
+        /// Segments that the client sent again, in segments of one MSS: all causes. At the sender's tap this is the kernel's RetransSegs.
+        client_retransmit_count: u64,
+        /// Of these, fast retransmissions (duplicate ACKs, SACK, RACK).
+        client_retransmit_fast_count: u64,
+        /// Of these, after the retransmission timer ran out; SYN and SYN,ACK included.
+        client_retransmit_timeout_count: u64,
+        /// Of these, in slow start after a timeout, or in smaller pieces after the path MTU shrank.
+        client_retransmit_slow_start_count: u64,
+        /// Of these, tail loss probes.
+        client_retransmit_probe_count: u64,
+        /// Of these, resent in vain: the receiver had the bytes already (D-SACK).
+        client_retransmit_spurious_count: u64,
+        /// `client_retransmit_count` over the data segments that the client sent; null without any.
+        client_retransmit_ratio: Option<f64>,
+        /// Segments of the client that were overtaken on the way.
+        client_reordered_count: u64,
+        /// Segments of the client that arrived twice (network duplicates).
+        client_network_duplicate_count: u64,
+        /// Segments that the server sent again, in segments of one MSS: all causes. At the sender's tap this is the kernel's RetransSegs.
+        server_retransmit_count: u64,
+        /// Of these, fast retransmissions (duplicate ACKs, SACK, RACK).
+        server_retransmit_fast_count: u64,
+        /// Of these, after the retransmission timer ran out; SYN and SYN,ACK included.
+        server_retransmit_timeout_count: u64,
+        /// Of these, in slow start after a timeout, or in smaller pieces after the path MTU shrank.
+        server_retransmit_slow_start_count: u64,
+        /// Of these, tail loss probes.
+        server_retransmit_probe_count: u64,
+        /// Of these, resent in vain: the receiver had the bytes already (D-SACK).
+        server_retransmit_spurious_count: u64,
+        /// `server_retransmit_count` over the data segments that the server sent; null without any.
+        server_retransmit_ratio: Option<f64>,
+        /// Segments of the server that were overtaken on the way.
+        server_reordered_count: u64,
+        /// Segments of the server that arrived twice (network duplicates).
+        server_network_duplicate_count: u64,
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::arp::ArpPacket;
+use super::checksum::ChecksumStatus;
 use super::error::DecodeError;
 use super::icmp::IcmpMessage;
 use super::pause::PauseFrame;
@@ -254,6 +255,10 @@ pub struct Frame {
     pub stop: u32,
     /// Same for both directions of a flow; decides the shard.
     pub flow_hash: u64,
+    /// Of the innermost IPv4 header; `None` where not verified or not IPv4.
+    pub ip_checksum: Option<ChecksumStatus>,
+    /// Of the innermost TCP, UDP, ICMP or IGMP; `None` where not verified or none of these.
+    pub l4_checksum: Option<ChecksumStatus>,
 }
 
 impl Frame {

@@ -4,27 +4,33 @@
 //! of [`Frame`]s, and beside it one list for each kind of detail.
 
 mod arp;
+mod checksum;
 mod error;
 mod ethernet;
 mod frame;
 mod icmp;
+mod icrc;
 mod ip;
 mod pause;
 mod roce;
 mod tcp;
 mod tunnel;
+mod verify;
 mod walk;
 
 pub use arp::ArpPacket;
+pub use checksum::ChecksumStatus;
 pub use error::{DecodeError, DecodeErrorKind, Layer};
 pub use frame::{Chunk, Frame, Ip, Layers, Mac, Protocol};
 pub use icmp::{IcmpMessage, QuotedPacket};
 pub use pause::PauseFrame;
+pub use icrc::IcrcStatus;
 pub(crate) use pause::pause_ns;
 pub(crate) use roce::aeth_text;
 pub use roce::{BthFlags, RocePacket, opcode_name};
 pub use tcp::{TcpHeader, tcp_flags_text};
 pub use tunnel::{TunnelKind, TunnelLayer};
+pub(crate) use verify::verify;
 pub use walk::{DecodeConfig, decode};
 
 /// Big-endian fields at a known place of a header whose length was checked.

@@ -10,6 +10,7 @@
 //! Extension headers follow in an order that the opcode fixes; pad bytes and a 4-byte invariant CRC end the packet.
 
 use super::error::DecodeErrorKind;
+use super::icrc::IcrcStatus;
 use super::{be16, be24, be32, be64};
 
 /// Bits of the Base Transport Header.
@@ -57,6 +58,8 @@ pub struct RocePacket {
     pub xrc_srq: Option<u32>,
     /// Payload without pad bytes and invariant CRC, as the lengths declare it.
     pub payload_bytes: u32,
+    /// Whether the invariant CRC fits; `None` where not verified.
+    pub icrc: Option<IcrcStatus>,
 }
 
 const RETH: u16 = 1;

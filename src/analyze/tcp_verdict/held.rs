@@ -1,0 +1,351 @@
+//! Rows that wait for the answer of the receiver.
+
+use std::collections::VecDeque;
+
+use super::seq::{before, later};
+use super::types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Verdict};
+
+/// Rows of one direction that may wait at a time; beyond it the oldest comes out undecided.
+const MAX_HELD: usize = 4_096;
+
+/// Originals of one direction that may wait at a time.
+const MAX_FRESH: usize = 16_384;
+
+/// Ranges of one D-SACK block that are matched one by one.
+const MAX_MATCHED: u32 = 64;
+
+/// Where judgements go.
+pub(super) type Out = Vec<(u64, Judgement)>;
+
+/// What a waiting row will be, depending on the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Resent: D-SACKed is spurious, acknowledged without one is needed.
+    Resent(Cause),
+    /// The same packet again: D-SACKed is the network's doing, otherwise the capture's.
+    Copy,
+    /// One byte below the highest: D-SACKed is a tail probe, otherwise a keep-alive.
+    KeepAlive,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldRow {
+    pub row: u64,
+    pub seq: u32,
+    pub end: u32,
+    pub time_ns: i64,
+    pub kind: Kind,
+    pub evidence: Evidence,
+    pub segments: u32,
+    pub first_frame_no: Option<u64>,
+    pub acked_ns: Option<i64>,
+}
+
+/// An original that is final once acknowledged, unless a still earlier copy turns up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FreshRow {
+    pub row: u64,
+    pub seq: u32,
+    pub end: u32,
+    pub time_ns: i64,
+    pub verdict: Verdict,
+    pub evidence: Evidence,
+    pub cause_if_resent: Cause,
+    /// Not final before this time, acknowledged or not.
+    pub until_ns: i64,
+}
+
+/// What is known about the receiver's side of a direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answers {
+    /// Both ends speak SACK.
+    pub has_sack: bool,
+    /// How long an answer may take.
+    pub wait_ns: i64,
+}
+
+/// What a D-SACK block reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Matched {
+    /// Repetitions, in segments of one MSS.
+    pub segments: u32,
+    /// Rows among them that passed for keep-alives until now.
+    pub probes: u32,
+}
+
+/// The waiting rows of one direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    rows: VecDeque<HeldRow>,
+    /// In order of both row and sequence number.
+    fresh: VecDeque<FreshRow>,
+    /// No row of `rows` can become final before this time.
+    next_ns: i64,
+    network_copy_count: u32,
+    capture_copy_count: u32,
+}
+
+impl Held {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.fresh.is_empty()
+    }
+
+    /// One more row that waits for its answer.
+    pub fn hold(&mut self, row: HeldRow, counts: &mut DirectionSummary, out: &mut Out) {
+        if self.rows.len() >= MAX_HELD
+            && let Some(oldest) = self.rows.pop_front()
+        {
+            self.give_up(&oldest, counts, out);
+        }
+        self.rows.push_back(row);
+        self.next_ns = i64::MIN;
+    }
+
+    /// One more original that waits for its ACK.
+    pub fn hold_fresh(&mut self, row: FreshRow, counts: &mut DirectionSummary, out: &mut Out) {
+        if self.fresh.len() >= MAX_FRESH
+            && let Some(oldest) = self.fresh.pop_front()
+        {
+            emit(
+                oldest.row,
+                Judgement::plain(oldest.verdict, oldest.evidence),
+                counts,
+                out,
+            );
+        }
+        self.fresh.push_back(row);
+    }
+
+    /// An earlier sending of `start..end` turned up late: what passed for the original was a repetition.
+    pub fn relabel(&mut self, start: u32, end: u32, counts: &mut DirectionSummary, out: &mut Out) {
+        let from = self.fresh.partition_point(|row| !before(start, row.end));
+        while let Some(row) = self.fresh.get(from).copied().filter(|row| before(row.seq, end)) {
+            self.fresh.remove(from);
+            let evidence = row.evidence.with(Evidence::IP_ID).with(Evidence::SEEN_BYTES);
+            let kind = Kind::Resent(row.cause_if_resent);
+            let FreshRow {
+                row, seq, end, time_ns, ..
+            } = row;
+            self.hold(
+                HeldRow {
+                    row,
+                    seq,
+                    end,
+                    time_ns,
+                    kind,
+                    evidence,
+                    segments: 1,
+                    first_frame_no: None,
+                    acked_ns: None,
+                },
+                counts,
+                out,
+            );
+        }
+    }
+
+    /// The receiver acknowledged everything before `una`.
+    pub fn acknowledge(&mut self, una: u32, now_ns: i64) {
+        for row in &mut self.rows {
+            if row.acked_ns.is_none() && !before(una, row.end) {
+                row.acked_ns = Some(now_ns);
+                self.next_ns = i64::MIN;
+            }
+        }
+    }
+
+    /// The receiver reported `left..right` as received twice: the earliest waiting copy of each byte was the second.
+    pub fn dsack(&mut self, left: u32, right: u32, counts: &mut DirectionSummary, out: &mut Out) -> Matched {
+        let (mut at, mut matched) = (left, Matched::default());
+        for _ in 0..MAX_MATCHED {
+            let Some(index) = self
+                .rows
+                .iter()
+                .position(|row| !before(at, row.seq) && before(at, row.end))
+            else {
+                let next = self
+                    .rows
+                    .iter()
+                    .map(|row| row.seq)
+                    .filter(|&seq| before(at, seq) && before(seq, right));
+                let Some(next) = next.min_by_key(|seq| seq.wrapping_sub(at)) else {
+                    break;
+                };
+                at = next;
+                continue;
+            };
+            let Some(row) = self.rows.remove(index) else { break };
+            at = later(at, row.end);
+            let evidence = row.evidence.with(Evidence::DSACK);
+            let judgement = match row.kind {
+                Kind::Resent(cause) => resent_as(&row, cause, Outcome::Spurious, evidence),
+                Kind::KeepAlive => {
+                    matched.probes += 1;
+                    resent_as(&row, Cause::Probe, Outcome::Spurious, evidence)
+                }
+                Kind::Copy => {
+                    self.network_copy_count = self.network_copy_count.saturating_add(1);
+                    copy_as(&row, Verdict::NetworkDuplicate, evidence)
+                }
+            };
+            matched.segments = matched.segments.saturating_add(judgement.retransmit_segments);
+            emit(row.row, judgement, counts, out);
+            if !before(at, right) {
+                break;
+            }
+        }
+        matched
+    }
+
+    /// Gives out what is decided by now. `una`: acknowledged up to here; `None` if no ACK was ever seen.
+    pub fn release(
+        &mut self,
+        now_ns: i64,
+        una: Option<u32>,
+        answers: Answers,
+        counts: &mut DirectionSummary,
+        out: &mut Out,
+    ) {
+        if let Some(una) = una {
+            while let Some(row) = self
+                .fresh
+                .front()
+                .filter(|row| !before(una, row.end) && row.until_ns <= now_ns)
+            {
+                emit(
+                    row.row,
+                    Judgement::plain(row.verdict, row.evidence.with(Evidence::ACK)),
+                    counts,
+                    out,
+                );
+                self.fresh.pop_front();
+            }
+        }
+        if self.rows.is_empty() || now_ns < self.next_ns {
+            return;
+        }
+        self.next_ns = i64::MAX;
+        let mut index = 0;
+        while let Some(row) = self.rows.get(index).copied() {
+            let due_ns = row.acked_ns.map_or(i64::MAX, |acked_ns| {
+                acked_ns.max(row.time_ns).saturating_add(answers.wait_ns)
+            });
+            if due_ns > now_ns {
+                self.next_ns = self.next_ns.min(due_ns);
+                index += 1;
+                continue;
+            }
+            self.rows.remove(index);
+            let judgement = self.judge(&row, answers.has_sack);
+            emit(row.row, judgement, counts, out);
+        }
+    }
+
+    /// Gives out what waited too long.
+    pub fn expire(
+        &mut self,
+        now_ns: i64,
+        row_now: u64,
+        limits: &HoldLimits,
+        counts: &mut DirectionSummary,
+        out: &mut Out,
+    ) {
+        let is_over = |row: u64, time_ns: i64| {
+            row.saturating_add(limits.rows) <= row_now || time_ns.saturating_add(limits.time_ns) <= now_ns
+        };
+        while let Some(row) = self.fresh.front().copied().filter(|row| is_over(row.row, row.time_ns)) {
+            self.fresh.pop_front();
+            emit(row.row, Judgement::plain(row.verdict, row.evidence), counts, out);
+        }
+        while let Some(row) = self.rows.front().copied().filter(|row| is_over(row.row, row.time_ns)) {
+            self.rows.pop_front();
+            self.give_up(&row, counts, out);
+        }
+        if self.is_empty() {
+            self.rows.shrink_to(8);
+            self.fresh.shrink_to(8);
+        }
+    }
+
+    /// Gives out everything. A row whose ACK came at least `round_trip_ns` after it had its chance to be D-SACKed.
+    pub fn finish(&mut self, answers: Answers, round_trip_ns: i64, counts: &mut DirectionSummary, out: &mut Out) {
+        while let Some(row) = self.fresh.pop_front() {
+            emit(row.row, Judgement::plain(row.verdict, row.evidence), counts, out);
+        }
+        while let Some(row) = self.rows.pop_front() {
+            let answered = |acked_ns: i64| acked_ns.saturating_sub(row.time_ns) >= round_trip_ns;
+            if row.acked_ns.is_some_and(answered) {
+                let judgement = self.judge(&row, answers.has_sack);
+                emit(row.row, judgement, counts, out);
+            } else {
+                self.give_up(&row, counts, out);
+            }
+        }
+    }
+
+    /// The answer came and held no D-SACK.
+    fn judge(&mut self, row: &HeldRow, has_sack: bool) -> Judgement {
+        let evidence = row.evidence.with(Evidence::ACK);
+        match row.kind {
+            Kind::Resent(cause) if has_sack => resent_as(row, cause, Outcome::Needed, evidence),
+            Kind::Resent(cause) => resent_as(row, cause, Outcome::Unknown, evidence),
+            Kind::KeepAlive => Judgement::plain(Verdict::KeepAlive, evidence),
+            Kind::Copy if has_sack => {
+                // One report may get lost or stand for two; a capture that doubles packets does so all the time.
+                let usual = self.usual_copy();
+                self.capture_copy_count = self.capture_copy_count.saturating_add(1);
+                copy_as(row, usual, evidence.with(Evidence::HISTORY))
+            }
+            Kind::Copy => copy_as(row, self.usual_copy(), evidence.with(Evidence::HISTORY)),
+        }
+    }
+
+    /// No answer in time.
+    fn give_up(&self, row: &HeldRow, counts: &mut DirectionSummary, out: &mut Out) {
+        let judgement = match row.kind {
+            Kind::Resent(cause) => resent_as(row, cause, Outcome::Unknown, row.evidence),
+            Kind::KeepAlive => Judgement::plain(Verdict::KeepAlive, row.evidence),
+            Kind::Copy => copy_as(row, self.usual_copy(), row.evidence.with(Evidence::HISTORY)),
+        };
+        emit(row.row, judgement, counts, out);
+    }
+
+    /// A copy that nothing is known about is what the other copies of this direction were.
+    pub fn usual_copy(&self) -> Verdict {
+        let by_network = self.network_copy_count > self.capture_copy_count;
+        if by_network {
+            Verdict::NetworkDuplicate
+        } else {
+            Verdict::CaptureDuplicate
+        }
+    }
+}
+
+fn resent_as(row: &HeldRow, cause: Cause, outcome: Outcome, evidence: Evidence) -> Judgement {
+    Judgement {
+        verdict: Verdict::Retransmit,
+        cause: Some(cause),
+        outcome: Some(outcome),
+        evidence,
+        retransmit_segments: row.segments,
+        first_frame_no: row.first_frame_no,
+    }
+}
+
+/// A second copy of a packet.
+fn copy_as(row: &HeldRow, verdict: Verdict, evidence: Evidence) -> Judgement {
+    Judgement {
+        first_frame_no: row.first_frame_no,
+        ..Judgement::plain(verdict, evidence)
+    }
+}
+
+/// Counts a judgement and gives it out; the only way out for a row.
+pub(super) fn emit(row: u64, judgement: Judgement, counts: &mut DirectionSummary, out: &mut Out) {
+    counts.verdict_count[judgement.verdict as usize] += 1;
+    if let (Some(cause), Some(outcome)) = (judgement.cause, judgement.outcome) {
+        counts.retransmit_segments[cause as usize][outcome as usize] += u64::from(judgement.retransmit_segments);
+    }
+    out.push((row, judgement));
+}

@@ -1,0 +1,133 @@
+//! What each TCP segment is, why it was resent, and whether that was needed.
+//!
+//! A [`Connection`] is told the segments of one connection, both directions, in the order of the capture, and gives
+//! out one [`Judgement`] for each: at once where nothing later can change it, otherwise when the receiver's answer is
+//! in. There is no clock and no input or output here: time arrives in [`Segment`].
+//!
+//! In the order of the questions: is it damaged; is it the same packet again (`copies`); does it start before the
+//! highest byte sent, and if so was it sent after higher bytes (`order`, `sent`, `ip_id`); why (`sender`); did the
+//! receiver have it already (`held`).
+
+mod copies;
+mod half;
+mod held;
+mod ip_id;
+mod judge;
+mod order;
+mod rtt;
+mod sender;
+mod sent;
+mod seq;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_copies;
+#[cfg(test)]
+mod tests_senders;
+mod types;
+mod vantage;
+
+pub use types::{
+    ACK, Cause, Checksum, DirectionSummary, Evidence, FIN, HoldLimits, Judgement, Outcome, RST, SYN, Segment, Summary,
+    Vantage, Verdict,
+};
+
+use half::Half;
+use vantage::VantagePoint;
+
+/// IPv4 and TCP header without options; what a path MTU must hold besides the payload.
+const HEADER_BYTES: u32 = 40;
+/// An IPv6 header is this much longer.
+const IPV6_EXTRA_BYTES: u32 = 20;
+
+/// One TCP connection, from SYN to the end or to a port's reuse; telling connections apart is the caller's part.
+///
+/// Memory is bounded: at most about 3 MB a direction with everything full, a few KB in ordinary bulk, under 2 KB a
+/// direction once quiet and told so by [`Connection::expire`].
+#[derive(Clone, Debug, Default)]
+pub struct Connection {
+    halves: [Half; 2],
+    vantage: VantagePoint,
+    is_ipv6: bool,
+}
+
+impl Connection {
+    /// Takes in the next segment and pushes every row that became final: (row, judgement), in any order, each row
+    /// once in the life of the connection.
+    pub fn on_segment(&mut self, s: &Segment, out: &mut Vec<(u64, Judgement)>) {
+        self.is_ipv6 = s.ip_id.is_none();
+        self.judge(s, out);
+        self.release(s.time_ns, out);
+    }
+
+    /// An ICMP "fragmentation needed" or "packet too big" that quotes a segment of direction `dir` starting at `seq`;
+    /// `mtu_bytes` is 0 where the router did not say.
+    pub fn on_icmp_too_big(&mut self, _time_ns: i64, dir: u8, seq: u32, mtu_bytes: u32) {
+        let (half, peer) = self.pair(usize::from(dir & 1));
+        let headers = HEADER_BYTES + if half.newest_tsval.is_some() { 12 } else { 0 };
+        let (Some(snd_max), limit) = (half.snd_max, half.payload_limit(peer)) else {
+            return;
+        };
+        let v6 = if self.is_ipv6 { IPV6_EXTRA_BYTES } else { 0 };
+        let (half, _) = self.pair(usize::from(dir & 1));
+        let mss = mtu_bytes.saturating_sub(headers + v6);
+        // RFC 1191: a router that states no MTU leaves the sender to guess; Linux then halves.
+        let mss = if mss == 0 { limit.unwrap_or(2 * 536) / 2 } else { mss };
+        if limit.is_none_or(|limit| mss < limit) {
+            half.sender.on_too_big(seq, snd_max, mss.max(1));
+        }
+    }
+
+    /// Gives out the rows that have waited longer than `limits`, with what is known; `row_now` is the newest row of
+    /// the shard. Call it now and then also while this connection is quiet.
+    pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        self.release(now_ns, out);
+        for half in &mut self.halves {
+            half.held.expire(now_ns, row_now, limits, &mut half.counts, out);
+            half.sent.forget(now_ns.saturating_sub(half.memory_ns()));
+            half.sent.shrink();
+            half.copies.shrink(now_ns);
+        }
+    }
+
+    /// Gives out everything; the capture or the connection is over.
+    pub fn finish(&mut self, out: &mut Vec<(u64, Judgement)>) {
+        for dir in 0..2 {
+            let (half, peer) = self.pair(dir);
+            let (answers, round_trip_ns) = (half.answers(peer), half.rtt.min_ns().unwrap_or(0) / 8 * 7);
+            half.held.finish(answers, round_trip_ns, &mut half.counts, out);
+        }
+    }
+
+    /// Whether any row waits.
+    pub fn is_waiting(&self) -> bool {
+        self.halves.iter().any(|half| !half.held.is_empty())
+    }
+
+    /// What is known so far. Counts hold the rows given out.
+    pub fn summary(&self) -> Summary {
+        let mut directions = [self.halves[0].counts, self.halves[1].counts];
+        if let Some(dir) = self.vantage.sender_dir() {
+            directions[usize::from(dir)].is_at_sender = true;
+        }
+        Summary {
+            vantage: self.vantage.vantage(),
+            client_dir: self.vantage.client_dir(),
+            is_sack_negotiated: self.halves[0].has_sack(&self.halves[1]),
+            directions,
+        }
+    }
+
+    fn release(&mut self, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
+        for dir in 0..2 {
+            let (half, peer) = self.pair(dir);
+            half.release(now_ns, peer, out);
+        }
+    }
+
+    /// One direction and the other.
+    fn pair(&mut self, dir: usize) -> (&mut Half, &mut Half) {
+        let [zero, one] = &mut self.halves;
+        if dir == 0 { (zero, one) } else { (one, zero) }
+    }
+}
