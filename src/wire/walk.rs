@@ -386,12 +386,10 @@ impl<'a> Walker<'a> {
         if length != 0 && length < UDP_BYTES {
             return Err((Layer::Udp, at, DecodeErrorKind::BadField { field: "length", value: length as u64 }));
         }
-        if self.frame.layers.has(Layers::FRAGMENT) {
-            return Ok(Next::Done);
-        }
         let port = self.frame.dst_port;
         if self.config.roce_ports.contains(&port) {
-            return self.roce_v2(payload_at);
+            // A RoCE packet without its end is none; a tunnel's headers are whole in a first fragment.
+            return if self.frame.layers.has(Layers::FRAGMENT) { Ok(Next::Done) } else { self.roce_v2(payload_at) };
         }
         if self.config.vxlan_ports.contains(&port) {
             return self.vxlan(payload_at);

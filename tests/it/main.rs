@@ -1,0 +1,17 @@
+//! wirelab from the outside: what a caller sees, on real captures, on generated ones, and on inputs that are no captures.
+//!
+//! One binary, so that it links once. Two places outside the repository are read where they exist, and their tests say
+//! aloud when they are skipped: `WIRELAB_CORPUS` (default `../shared/corpus`) and `WIRELAB_LAB_CAPTURES` (default
+//! `../shared/lab-captures`).
+
+mod support;
+
+mod corpus;
+mod docs;
+mod file_sets;
+mod inputs;
+mod layout;
+mod memory;
+mod observer;
+mod samples;
+mod threads;
