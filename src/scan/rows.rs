@@ -122,7 +122,7 @@ impl TableRow for PacketRow {
 pub(super) fn tcp_rows(context: &Context<'_>, sink: &mut Sink<TcpRow>) {
     for (at, record, frame, chunk) in context.frames() {
         let Some(tcp) = chunk.tcp_of(frame) else { continue };
-        if frame.layers.has(Layers::FRAGMENT) {
+        if frame.is_piece() {
             continue;
         }
         let Some((out, stream)) = context.tcp_out(at) else { continue };

@@ -17,7 +17,7 @@ mod walk;
 
 pub use arp::ArpPacket;
 pub use error::{DecodeError, DecodeErrorKind, Layer};
-pub use frame::{Chunk, Frame, Ip, Layers, Mac, Protocol};
+pub use frame::{Chunk, Datagram, Frame, Ip, Layers, Mac, Protocol};
 pub use icmp::{IcmpMessage, QuotedPacket};
 pub use pause::PauseFrame;
 pub(crate) use pause::pause_ns;
@@ -25,6 +25,7 @@ pub(crate) use roce::aeth_text;
 pub use roce::{BthFlags, RocePacket, opcode_name};
 pub use tcp::{TcpHeader, tcp_flags_text};
 pub use tunnel::{TunnelKind, TunnelLayer};
+pub(crate) use walk::decode_datagram;
 pub use walk::{DecodeConfig, decode};
 
 /// Big-endian fields at a known place of a header whose length was checked.
