@@ -76,6 +76,8 @@ pub struct Limits {
     pub tunnel_depth: usize,
     /// Most flows that are told apart; frames of further flows carry no `flow_id`.
     pub flows: usize,
+    /// Bytes of IP fragments that are held until their datagram is whole; the oldest datagram goes first.
+    pub fragment_bytes: usize,
     /// Frames a row may wait for later evidence.
     pub hold_frames: u64,
     /// Nanoseconds of capture time a row may wait for later evidence.
@@ -91,6 +93,7 @@ impl Default for Limits {
             decompress_free_bytes: 1 << 30,
             tunnel_depth: 4,
             flows: 16_000_000,
+            fragment_bytes: 64 << 20,
             hold_frames: 262_144,
             hold_ns: 10_000_000_000,
         }

@@ -51,12 +51,12 @@ impl FlowHasher {
     }
 
     /// TCP and UDP by the two endpoints and the protocol. RoCE, whose 5-tuples never mirror, and everything without ports by
-    /// the two addresses, so that a datagram's fragments and the ICMP errors about it share a shard with nobody else's.
+    /// the two addresses, where fragments whose ports nobody knows and ICMP fall as well.
     pub fn hash(&self, frame: &Frame) -> u64 {
         if !frame.layers.has(Layers::IP) {
             return 0;
         }
-        let by_port = frame.layers.has(Layers::PORTS) && frame.protocol != Protocol::RoceV2 && !frame.layers.has(Layers::FRAGMENT);
+        let by_port = frame.layers.has(Layers::PORTS) && frame.protocol != Protocol::RoceV2;
         let end = |ip: &Ip, port: u16| {
             let (a, b) = ip.words();
             let port = if by_port { u64::from(port) << 48 | 1 } else { 0 };

@@ -1,9 +1,11 @@
 //! Which frames belong together, and how the work on them is shared out.
 
+mod fragments;
 mod hold;
 mod key;
 mod table;
 
+pub(crate) use fragments::{Arrival, Fragments};
 pub(crate) use hold::HoldQueue;
 pub(crate) use key::FlowHasher;
 pub use key::{Endpoint, FlowKey};

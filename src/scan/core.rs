@@ -11,7 +11,7 @@ use super::tally::{ClockOrder, Marked, Summary, Tally};
 use crate::analyze::{Copy, CopyKind, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, Window};
 use crate::error::Error;
-use crate::flow::FlowRef;
+use crate::flow::{Arrival, FlowRef, Fragments};
 use crate::options::Options;
 use crate::tables::*;
 use crate::wire::{Chunk, DecodeConfig, Layers, Protocol, decode, verify};
@@ -61,6 +61,7 @@ pub(crate) struct Core {
     pub sinks: Sinks,
     chunks: Vec<Chunk>,
     tallies: Vec<Tally>,
+    pub fragments: Fragments,
     pub shards: Vec<Shard>,
     order: Vec<u32>,
     flow_ids: Vec<u64>,
@@ -125,6 +126,7 @@ impl Core {
             sinks,
             chunks: Vec::new(),
             tallies: Vec::new(),
+            fragments: Fragments::new(options.limits.fragment_bytes),
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             order: Vec::new(),
             flow_ids: Vec::new(),
@@ -154,6 +156,7 @@ impl Core {
         for tally in &self.tallies[..used] {
             self.tally.merge(tally);
         }
+        self.join_fragments(window, used);
         self.clock.watch(window);
         if self.first_time_ns.is_none() {
             self.first_time_ns = window.records.iter().find_map(|record| record.time());
@@ -233,6 +236,30 @@ impl Core {
         } else {
             self.shards.iter_mut().for_each(|shard| shard.judgements.clear());
         }
+    }
+
+    /// Fragments find each other in the order of the frames, before the frames part.
+    fn join_fragments(&mut self, window: &Window, used: usize) {
+        if self.chunks[..used].iter().all(|chunk| chunk.fragments.is_empty()) {
+            return;
+        }
+        let chunks = &mut self.chunks[..used];
+        for chunk in 0..used {
+            for at in 0..chunks[chunk].fragments.len() {
+                let frame = chunks[chunk].fragments[at] as usize;
+                let Some(record) = window.records.get(chunk * CHUNK_RECORDS + frame) else { continue };
+                let arrival = Arrival {
+                    place: (chunk, frame),
+                    interface: record.interface,
+                    time_ns: record.time(),
+                    bytes: window.bytes(record),
+                };
+                if let Some((before, after)) = self.fragments.on_fragment(&arrival, chunks, &self.config) {
+                    self.tally.recount(before, after);
+                }
+            }
+        }
+        self.fragments.end_window();
     }
 
     fn decode(&mut self, window: &Window, is_parallel: bool) -> usize {

@@ -54,6 +54,12 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
         finding.count = without_flow;
         findings.push(finding.detail("limit", core.options.limits.flows));
     }
+    let dropped = core.fragments.counts.dropped;
+    if dropped > 0 {
+        let mut finding = Finding::new("fragment_limit", Severity::Warning).value(dropped, "datagrams");
+        finding.count = dropped;
+        findings.push(finding.detail("limit", core.options.limits.fragment_bytes));
+    }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }

@@ -26,6 +26,15 @@ impl Decoded<'_> {
         let chunk = self.chunks.get(at / CHUNK_RECORDS)?;
         Some((chunk.frames.get(at % CHUNK_RECORDS)?, chunk))
     }
+
+    /// Payload that came with the frame at a place: of a datagram that it completed, its own part, since the other
+    /// fragments brought theirs.
+    fn own_payload_bytes(&self, at: usize, frame: &Frame, chunk: &Chunk) -> u32 {
+        if !frame.layers.has(Layers::WHOLE) {
+            return frame.payload_bytes;
+        }
+        chunk.datagram_of(at % CHUNK_RECORDS).map_or(0, |datagram| datagram.piece_bytes)
+    }
 }
 
 /// What a run needs of its shards.
@@ -141,10 +150,10 @@ impl Shard {
             let end = usize::from(sender);
             state.packets[end] += 1;
             state.bytes[end] += u64::from(record.original_bytes);
-            state.payload_bytes[end] += u64::from(frame.payload_bytes);
+            state.payload_bytes[end] += u64::from(decoded.own_payload_bytes(at as usize, frame, chunk));
             state.last_time_ns = record.time().max(state.last_time_ns);
             // A fragment's segment is not whole.
-            let Some(tcp) = tcp.filter(|_| !frame.layers.has(Layers::FRAGMENT)) else { continue };
+            let Some(tcp) = tcp.filter(|_| !frame.is_piece()) else { continue };
             let index = flow.0 as usize;
             if self.connections.len() <= index {
                 self.connections.resize_with(index + 1, || None);

@@ -93,6 +93,14 @@ impl Tally {
         self.frames += chunk.frames.len() as u64;
     }
 
+    /// A frame that was counted under one protocol turned out to be of another.
+    pub fn recount(&mut self, before: Protocol, after: Protocol) {
+        let (before, at) = (before as usize % PROTOCOLS, after as usize % PROTOCOLS);
+        self.protocols[before] = self.protocols[before].saturating_sub(1);
+        self.protocols[at] += 1;
+        self.names[at] = self.names[at].or(Some(after.name().unwrap_or("unknown")));
+    }
+
     pub fn merge(&mut self, later: &Self) {
         self.frames += later.frames;
         self.original_bytes += later.original_bytes;
@@ -110,7 +118,8 @@ impl Tally {
     }
 
     pub fn summary(&self) -> Summary {
-        let mut protocols: Vec<_> = (0..PROTOCOLS).filter_map(|at| Some((self.names[at]?, self.protocols[at]))).collect();
+        let mut protocols: Vec<_> = (0..PROTOCOLS).filter_map(|at| Some((self.names[at]?, self.protocols[at])))
+            .filter(|(_, count)| *count > 0).collect();
         protocols.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
         Summary {
             frames: self.frames,

@@ -125,6 +125,10 @@ impl Layers {
     pub const ETHERTYPE: Self = Self(1 << 13);
     /// IPv4 options or IPv6 extension headers are present.
     pub const IP_OPTIONS: Self = Self(1 << 14);
+    /// The frame completed a fragmented datagram: places in it count from the start of [`Chunk::datagram_of`].
+    pub const REASSEMBLED: Self = Self(1 << 15);
+    /// The fragment at hand completed its datagram, and the layers above IP are those of the whole.
+    pub const WHOLE: Self = Self(1 << 16);
 
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -238,7 +242,7 @@ pub struct Frame {
     pub ip_protocol: u8,
     /// In bytes.
     pub fragment_offset: u16,
-    /// Where the innermost IP header and what it carries start in the frame.
+    /// Where the innermost IP header and what it carries start in the frame (see [`Layers::REASSEMBLED`]).
     pub l3_at: u32,
     pub l4_at: u32,
     /// Where the payload of the highest layer starts, and its length as the headers declare it.
@@ -270,7 +274,12 @@ impl Frame {
         self.traffic_class & 3
     }
 
-    /// The transport header was read and is not a piece of something larger.
+    /// A fragment that says nothing of the whole datagram.
+    pub fn is_piece(&self) -> bool {
+        self.layers.has(Layers::FRAGMENT) && !self.layers.has(Layers::WHOLE)
+    }
+
+    /// A TCP header was read; see [`Frame::is_piece`].
     pub fn is_tcp(&self) -> bool {
         self.protocol == Protocol::Tcp
     }
@@ -289,6 +298,20 @@ pub struct Chunk {
     pub pause: Vec<PauseFrame>,
     pub tunnels: Vec<TunnelLayer>,
     pub stops: Vec<DecodeError>,
+    /// Frames that are IP fragments.
+    pub fragments: Vec<u32>,
+    pub datagrams: Vec<Datagram>,
+}
+
+/// A datagram put together from fragments.
+#[derive(Debug)]
+pub struct Datagram {
+    /// The frame of the chunk that completed it.
+    pub frame: u32,
+    /// Payload of that frame's own fragment.
+    pub piece_bytes: u32,
+    /// The IP packet as if it had never been fragmented.
+    pub bytes: Vec<u8>,
 }
 
 impl Chunk {
@@ -302,6 +325,14 @@ impl Chunk {
         self.pause.clear();
         self.tunnels.clear();
         self.stops.clear();
+        self.fragments.clear();
+        self.datagrams.clear();
+    }
+
+    /// The datagram that the frame at a place of the chunk completed.
+    pub fn datagram_of(&self, at: usize) -> Option<&Datagram> {
+        let found = self.datagrams.binary_search_by_key(&at, |datagram| datagram.frame as usize);
+        self.datagrams.get(found.ok()?)
     }
 
     pub fn tunnels_of(&self, frame: &Frame) -> &[TunnelLayer] {

@@ -108,9 +108,9 @@ pub(super) fn ipv6(bytes: &[u8], at: usize, declared_end: usize) -> Parsed {
 fn extensions(bytes: &[u8], parsed: &mut IpHeader) {
     for _ in 0..MAX_EXTENSIONS {
         let is_extension = matches!(parsed.protocol, 0 | 43 | 44 | 51 | 60 | 135 | 139 | 140);
-        // Only the first fragment goes on with the headers of the packet.
-        let is_later_fragment = parsed.fragment.is_some_and(|fragment| fragment.offset != 0);
-        if !is_extension || is_later_fragment {
+        // What follows a fragment header belongs to the whole packet.
+        let is_fragment = parsed.fragment.is_some();
+        if !is_extension || is_fragment {
             return;
         }
         let at = parsed.next_at;

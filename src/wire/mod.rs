@@ -21,7 +21,7 @@ mod walk;
 pub use arp::ArpPacket;
 pub use checksum::ChecksumStatus;
 pub use error::{DecodeError, DecodeErrorKind, Layer};
-pub use frame::{Chunk, Frame, Ip, Layers, Mac, Protocol};
+pub use frame::{Chunk, Datagram, Frame, Ip, Layers, Mac, Protocol};
 pub use icmp::{IcmpMessage, QuotedPacket};
 pub use pause::PauseFrame;
 pub use icrc::IcrcStatus;
@@ -31,6 +31,7 @@ pub use roce::{BthFlags, RocePacket, opcode_name};
 pub use tcp::{TcpHeader, tcp_flags_text};
 pub use tunnel::{TunnelKind, TunnelLayer};
 pub(crate) use verify::verify;
+pub(crate) use walk::decode_datagram;
 pub use walk::{DecodeConfig, decode};
 
 /// Big-endian fields at a known place of a header whose length was checked.

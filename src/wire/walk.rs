@@ -3,7 +3,7 @@
 use super::arp::ArpPacket;
 use super::error::{DecodeError, DecodeErrorKind, Layer};
 use super::ethernet::{ethernet, link_layer, need};
-use super::frame::{Chunk, Frame, Ip, Layers, Protocol};
+use super::frame::{Chunk, Datagram, Frame, Ip, Layers, Protocol};
 use super::icmp::IcmpMessage;
 use super::ip::{IpHeader, ipv4, ipv6};
 use super::pause::PauseFrame;
@@ -58,29 +58,76 @@ const PORT_GENEVE: u16 = 6081;
 /// Decodes one frame and appends it to `chunk`. `bytes` are the captured ones, `original_bytes` the length on the wire.
 pub fn decode(link: LinkType, bytes: &[u8], original_bytes: u32, config: &DecodeConfig, chunk: &mut Chunk) {
     let mut frame = Frame { tunnels_at: chunk.tunnels.len() as u32, ..Frame::default() };
-    let mut walker = Walker {
-        bytes,
-        declared_end: bytes.len().max(original_bytes as usize),
-        config,
-        frame: &mut frame,
-        chunk,
-        tags: 0,
-    };
-    let mut step = link_layer(link, bytes, walker.frame);
+    let first = link_layer(link, bytes, &mut frame);
+    walk(first, bytes, bytes.len().max(original_bytes as usize), config, &mut frame, chunk);
+    if frame.layers.has(Layers::FRAGMENT) {
+        chunk.fragments.push(chunk.frames.len() as u32);
+    }
+    chunk.frames.push(frame);
+}
+
+/// Decodes the packet that the frame at a place of the chunk completed, and puts it in the frame's place. Tunnels around the
+/// fragments stay; so does what the row says of the last fragment's IP header, unless the packet holds another one.
+pub(crate) fn decode_datagram(at: usize, bytes: Vec<u8>, config: &DecodeConfig, chunk: &mut Chunk) {
+    let Some(piece) = chunk.frames.get(at).copied() else { return };
+    let around = chunk.tunnels_of(&piece).to_vec();
+    let tunnels_at = chunk.tunnels.len();
+    chunk.tunnels.extend_from_slice(&around);
+    let mut frame = Frame { tunnels_at: tunnels_at as u32, stop: 0, ..piece };
+    frame.layers.set(Layers::REASSEMBLED);
+    let first = if piece.src_ip.is_v6() { Next::Ipv6(0) } else { Next::Ipv4(0) };
+    walk(Ok(first), &bytes, bytes.len(), config, &mut frame, chunk);
+    chunk.tunnels[tunnels_at..tunnels_at + around.len()].copy_from_slice(&around);
+    if frame.tunnels == piece.tunnels {
+        frame.layers.set(Layers(piece.layers.0 & OF_PACKET.0 & !Layers::PORTS.0));
+        frame.layers.set(Layers::WHOLE);
+        frame.ip_id = piece.ip_id;
+        frame.ip_bytes = piece.ip_bytes;
+        frame.fragment_offset = piece.fragment_offset;
+        frame.traffic_class = piece.traffic_class;
+        frame.ttl = piece.ttl;
+        frame.flow_hash = config.hasher.hash(&frame);
+    }
+    chunk.frames[at] = frame;
+    chunk.datagrams.push(Datagram { frame: at as u32, piece_bytes: piece.payload_bytes, bytes });
+}
+
+/// Follows the layers from `first` to the end, and says in the frame where it stopped.
+fn walk(
+    first: Step,
+    bytes: &[u8],
+    declared_end: usize,
+    config: &DecodeConfig,
+    frame: &mut Frame,
+    chunk: &mut Chunk,
+) {
+    let mut walker = Walker { bytes, declared_end, config, frame: &mut *frame, chunk, tags: 0 };
+    let mut step = first;
     loop {
         step = match step {
             Ok(Next::Done | Next::Opaque) => break,
             Ok(next) => walker.step(next),
             Err((layer, offset_bytes, kind)) => {
-                chunk.stops.push(DecodeError { layer, offset_bytes, kind });
-                frame.stop = chunk.stops.len() as u32;
+                walker.chunk.stops.push(DecodeError { layer, offset_bytes, kind });
+                walker.frame.stop = walker.chunk.stops.len() as u32;
                 break;
             }
         };
     }
-    frame.flow_hash = config.hasher.hash(&frame);
-    chunk.frames.push(frame);
+    frame.flow_hash = config.hasher.hash(frame);
 }
+
+/// What each IP header says anew.
+const OF_PACKET: Layers = Layers(
+    Layers::PORTS.0
+        | Layers::FRAGMENT.0
+        | Layers::MORE_FRAGMENTS.0
+        | Layers::DONT_FRAGMENT.0
+        | Layers::IP_ID.0
+        | Layers::TOTAL_LENGTH_ZERO.0
+        | Layers::IP_OPTIONS.0
+        | Layers::WHOLE.0,
+);
 
 struct Walker<'a> {
     bytes: &'a [u8],
@@ -237,16 +284,7 @@ impl<'a> Walker<'a> {
             tunnel.inner_dst_ip = header.dst;
         }
         let frame = &mut *self.frame;
-        let inner = Layers(
-            Layers::PORTS.0
-                | Layers::FRAGMENT.0
-                | Layers::MORE_FRAGMENTS.0
-                | Layers::DONT_FRAGMENT.0
-                | Layers::IP_ID.0
-                | Layers::TOTAL_LENGTH_ZERO.0
-                | Layers::IP_OPTIONS.0,
-        );
-        frame.layers.clear(inner);
+        frame.layers.clear(OF_PACKET);
         frame.layers.set(Layers::IP);
         frame.src_ip = header.src;
         frame.dst_ip = header.dst;
@@ -278,7 +316,9 @@ impl<'a> Walker<'a> {
         }
         if let Some(fragment) = header.fragment {
             self.frame.fragment_offset = fragment.offset;
-            if fragment.offset != 0 {
+            // A packet inside is read once, when it is whole; where the capture was cut, never more than this will be there.
+            let is_carrier = matches!(header.protocol, 4 | 41 | 47 | 51) && self.bytes.len() >= self.declared_end;
+            if fragment.offset != 0 || is_carrier {
                 return Ok(Next::Done);
             }
         }
@@ -492,7 +532,8 @@ impl<'a> Walker<'a> {
                 | Layers::QINQ.0
                 | Layers::MPLS.0
                 | Layers::VNI.0
-                | Layers::ETHERTYPE.0;
+                | Layers::ETHERTYPE.0
+                | Layers::REASSEMBLED.0;
             frame.layers = Layers(frame.layers.0 & kept);
             frame.src_ip = Ip::NONE;
             frame.dst_ip = Ip::NONE;
