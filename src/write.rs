@@ -9,6 +9,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
+use crate::tables::nearest;
+
 /// A file format for tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,6 +27,32 @@ pub enum TableFormat {
     ArrowStream,
     #[cfg(feature = "parquet")]
     Parquet,
+}
+
+impl TableFormat {
+    /// The formats by the names that users give them.
+    const NAMES: [(&'static str, Self); if cfg!(feature = "parquet") { 6 } else { 5 }] = [
+        ("csv", Self::Csv),
+        ("json", Self::Json),
+        ("jsonl", Self::JsonLines),
+        ("arrow", Self::Arrow),
+        ("arrow_stream", Self::ArrowStream),
+        #[cfg(feature = "parquet")]
+        ("parquet", Self::Parquet),
+    ];
+
+    pub fn from_name(name: &str) -> Result<Self, crate::Error> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format).ok_or_else(|| {
+            let known = Self::NAMES.map(|(known, _)| known);
+            let hint = nearest(name, &known).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+            crate::Error::Usage(format!("there is no format {name}{hint}; the formats are {}", known.join(", ")))
+        })
+    }
+
+    /// Whether the format is text, fit for a screen.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Csv | Self::Json | Self::JsonLines)
+    }
 }
 
 /// Writes the batches of one table, then the end of the file.

@@ -1,1 +1,36 @@
+//! Python bindings of wirelab: convert, detach, call, convert. What things mean is the core's business; how they look is
+//! the package's, in `python/wirelab/`.
 
+#![deny(unsafe_code)]
+
+mod capture;
+mod cells;
+mod error;
+mod input;
+mod observer;
+mod overview;
+mod request;
+mod scan;
+mod stream;
+mod table;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Panics are caught and raised as exceptions; a library says nothing on standard error.
+    std::panic::set_hook(Box::new(|_| {}));
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<capture::Capture>()?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<scan::Scan>()?;
+    module.add_class::<scan::RecordBatch>()?;
+    module.add_function(wrap_pyfunction!(capture::open, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
+    module.add_function(wrap_pyfunction!(overview::overview, module)?)?;
+    module.add_function(wrap_pyfunction!(table::tables, module)?)?;
+    module.add_function(wrap_pyfunction!(table::table_columns, module)?)?;
+    #[cfg(debug_assertions)]
+    module.add_function(wrap_pyfunction!(stream::panicking_stream, module)?)?;
+    Ok(())
+}

@@ -18,6 +18,13 @@ pub struct ColumnDef {
     pub doc: &'static str,
 }
 
+impl ColumnDef {
+    /// The type as documentation names it, as `timestamp[ns, UTC]`.
+    pub fn type_name(&self) -> String {
+        type_name(&self.data_type)
+    }
+}
+
 /// A table: its name, what a row is, and its columns.
 #[derive(Clone, Debug)]
 pub struct TableDef {
@@ -53,6 +60,20 @@ impl TableDef {
             order.push(at);
         }
         Ok(Projection { order })
+    }
+}
+
+/// A type as documentation names it.
+pub(super) fn type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Timestamp(_, _) => "timestamp[ns, UTC]".to_owned(),
+        DataType::Dictionary(_, _) => "dictionary<int32, utf8>".to_owned(),
+        DataType::List(item) => format!("list<{}>", type_name(item.data_type())),
+        DataType::Struct(fields) => {
+            let fields: Vec<_> = fields.iter().map(|f| format!("{}: {}", f.name(), type_name(f.data_type()))).collect();
+            format!("struct<{}>", fields.join(", "))
+        }
+        other => other.to_string().to_lowercase(),
     }
 }
 

@@ -16,7 +16,7 @@ mod tcp_tables;
 pub(crate) use capture_tables::*;
 pub(crate) use cell::{FrameList, NameSet, SackList, Symbol, TimeNs};
 pub use column::{ColumnDef, Projection, TableDef};
-pub(crate) use column::{RowSubject, TableBuilder, TableRow};
+pub(crate) use column::{RowSubject, TableBuilder, TableRow, nearest};
 pub(crate) use control_tables::*;
 pub(crate) use flow_tables::*;
 pub(crate) use packets::*;

@@ -1,6 +1,6 @@
 //! All tables, by name.
 
-use super::column::TableDef;
+use super::column::{TableDef, type_name};
 use super::*;
 
 /// A table of the library.
@@ -89,18 +89,4 @@ pub fn markdown() -> String {
 
 fn one_line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
-}
-
-fn type_name(data_type: &arrow_schema::DataType) -> String {
-    use arrow_schema::DataType;
-    match data_type {
-        DataType::Timestamp(_, _) => "timestamp[ns, UTC]".to_owned(),
-        DataType::Dictionary(_, _) => "dictionary<int32, utf8>".to_owned(),
-        DataType::List(item) => format!("list<{}>", type_name(item.data_type())),
-        DataType::Struct(fields) => {
-            let fields: Vec<_> = fields.iter().map(|f| format!("{}: {}", f.name(), type_name(f.data_type()))).collect();
-            format!("struct<{}>", fields.join(", "))
-        }
-        other => other.to_string().to_lowercase(),
-    }
 }

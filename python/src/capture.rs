@@ -1,0 +1,67 @@
+//! An opened capture.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use wirelab::TableId;
+
+use crate::input::inputs;
+use crate::observer::{PyObserver, Raised};
+use crate::overview;
+use crate::request::RunOptions;
+use crate::table::{Table, table_id};
+
+/// A capture of one or more files.
+#[pyclass(frozen, module = "wirelab._core")]
+pub struct Capture {
+    capture: Arc<wirelab::Capture>,
+    progress: Option<Py<PyAny>>,
+}
+
+#[pyfunction]
+#[pyo3(signature = (given, options, progress))]
+pub fn open(
+    py: Python<'_>,
+    given: Vec<Bound<'_, PyAny>>,
+    options: RunOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Capture> {
+    let raised = Raised::default();
+    let (inputs, options) = (inputs(given, &raised)?, options.into_core());
+    let capture = PyObserver::new(None, raised).run(py, |_| wirelab::open(inputs, &options))?;
+    Ok(Capture { capture: Arc::new(capture), progress })
+}
+
+#[pymethods]
+impl Capture {
+    /// Computes tables in one pass over the capture.
+    fn load(&self, py: Python<'_>, names: Vec<String>) -> PyResult<()> {
+        let tables = names.iter().map(|name| table_id(py, name)).collect::<PyResult<Vec<_>>>()?;
+        let mut observer = self.observer(py);
+        observer.run(py, |observer| self.capture.load(&tables, observer))?;
+        observer.finish(py)
+    }
+
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        let table: TableId = table_id(py, name)?;
+        let mut observer = self.observer(py);
+        let data = observer.run(py, |observer| self.capture.table_observed(table, observer))?;
+        observer.finish(py)?;
+        Ok(Table::new(data))
+    }
+
+    fn overview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut observer = self.observer(py);
+        let seen = observer.run(py, |observer| {
+            wirelab::overview(self.capture.inputs(), self.capture.options(), observer)
+        })?;
+        observer.finish(py)?;
+        overview::to_py(py, &seen)
+    }
+}
+
+impl Capture {
+    fn observer(&self, py: Python<'_>) -> PyObserver {
+        PyObserver::new(self.progress.as_ref().map(|progress| progress.clone_ref(py)), Raised::default())
+    }
+}

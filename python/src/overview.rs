@@ -1,0 +1,151 @@
+//! A capture at a glance, as a dictionary.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use wirelab::Overview;
+
+use crate::cells;
+use crate::input::inputs;
+use crate::observer::{PyObserver, Raised};
+use crate::request::RunOptions;
+
+#[pyfunction]
+#[pyo3(signature = (given, options, progress))]
+pub fn overview<'py>(
+    py: Python<'py>,
+    given: Vec<Bound<'py, PyAny>>,
+    options: RunOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let raised = Raised::default();
+    let (inputs, options) = (inputs(given, &raised)?, options.into_core());
+    let mut observer = PyObserver::new(progress, raised);
+    let seen = observer.run(py, |observer| wirelab::overview(inputs, &options, observer))?;
+    observer.finish(py)?;
+    to_py(py, &seen)
+}
+
+/// The keys are the package's contract: `wirelab info --json` prints them.
+pub fn to_py<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyAny>> {
+    let summary = &seen.summary;
+    let all = PyDict::new(py);
+    all.set_item("frames", summary.frames)?;
+    all.set_item("original_bytes", summary.original_bytes)?;
+    all.set_item("captured_bytes", summary.captured_bytes)?;
+    all.set_item("first_time_ns", summary.first_time_ns)?;
+    all.set_item("last_time_ns", summary.last_time_ns)?;
+    all.set_item("protocols", protocols(py, seen)?)?;
+    all.set_item("files", files(py, seen)?)?;
+    all.set_item("findings", cells::dicts(py, &seen.findings.batches)?)?;
+    all.set_item("interfaces", cells::dicts(py, &seen.interfaces.batches)?)?;
+    let timeline = PyDict::new(py);
+    timeline.set_item("start_ns", seen.timeline.start_ns())?;
+    timeline.set_item("bin_ns", seen.timeline.bin_ns())?;
+    timeline.set_item("bytes", seen.timeline.bins())?;
+    all.set_item("timeline", timeline)?;
+    let connections = PyDict::new(py);
+    connections.set_item("count", seen.connection_count)?;
+    connections.set_item("largest", cells::dicts(py, &seen.top_connections.batches)?)?;
+    all.set_item("connections", connections)?;
+    all.set_item("roce", roce(py, seen)?)?;
+    all.set_item("pauses", pauses(py, seen)?)?;
+    all.set_item("tunnels", tunnels(py, seen)?)?;
+    all.set_item("probes", probes(py, seen)?)?;
+    Ok(all.into_any())
+}
+
+fn protocols<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (protocol, frames) in seen.summary.protocols.iter().filter(|(_, frames)| *frames > 0) {
+        let one = PyDict::new(py);
+        one.set_item("protocol", protocol)?;
+        one.set_item("frames", frames)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn files<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for file in &seen.files {
+        let one = PyDict::new(py);
+        one.set_item("name", &file.name)?;
+        one.set_item("format", file.format)?;
+        one.set_item("compression", file.compression)?;
+        one.set_item("stored_bytes", file.stored_bytes)?;
+        one.set_item("frames", file.frames)?;
+        one.set_item("first_time_ns", file.first_time_ns)?;
+        one.set_item("last_time_ns", file.last_time_ns)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn roce<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("packets", seen.roce.packets)?;
+    all.set_item("payload_bytes", seen.roce.payload_bytes)?;
+    all.set_item("ce_count", seen.roce.ce_count)?;
+    let opcodes = PyList::empty(py);
+    for (opcode, name, packets) in &seen.roce.opcodes {
+        let one = PyDict::new(py);
+        one.set_item("opcode", opcode)?;
+        one.set_item("opcode_name", name)?;
+        one.set_item("packets", packets)?;
+        opcodes.append(one)?;
+    }
+    all.set_item("opcodes", opcodes)?;
+    let syndromes = PyList::empty(py);
+    for (aeth, packets) in seen.roce.syndromes.iter() {
+        let one = PyDict::new(py);
+        one.set_item("aeth", aeth)?;
+        one.set_item("packets", packets)?;
+        syndromes.append(one)?;
+    }
+    all.set_item("syndromes", syndromes)?;
+    Ok(all)
+}
+
+fn pauses<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for ((kind, class), counts) in seen.pauses.iter() {
+        let one = PyDict::new(py);
+        one.set_item("kind", kind)?;
+        one.set_item("class", class)?;
+        one.set_item("pause_count", counts.pause_count)?;
+        one.set_item("resume_count", counts.resume_count)?;
+        one.set_item("largest_quanta", counts.largest_quanta)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn tunnels<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for ((kind, vni), counts) in seen.tunnels.iter() {
+        let one = PyDict::new(py);
+        one.set_item("kind", kind)?;
+        one.set_item("vni", vni)?;
+        one.set_item("packets", counts.packets)?;
+        one.set_item("overhead_bytes", counts.overhead_bytes)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn probes<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for ((protocol, src_ip, dst_ip), counts) in seen.probes.iter() {
+        let one = PyDict::new(py);
+        one.set_item("protocol", protocol)?;
+        one.set_item("src_ip", src_ip)?;
+        one.set_item("dst_ip", dst_ip)?;
+        one.set_item("sent_count", counts.sent_count)?;
+        one.set_item("lost_count", counts.lost_count)?;
+        one.set_item("rtt_min_ns", counts.rtt_min_ns)?;
+        one.set_item("rtt_mean_ns", counts.rtt_mean_ns())?;
+        one.set_item("rtt_max_ns", counts.rtt_max_ns)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}

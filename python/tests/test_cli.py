@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from conftest import PFC, PING, ROCE, TCP, VXLAN, Run, frame_count
+
+import wirelab as wl
+
+
+def test_info_begins_with_findings_and_tells_what_there_is(wirelab: Run) -> None:
+    for path, words in (
+        (PING, ["Protocols", "ICMP", "Pings", "Interfaces", "ETHERNET"]),
+        (TCP, ["TCP connections", "handshake RTT", "MSS", "goodput", "5201"]),
+        (ROCE, ["RoCE", "RC_RDMA_WRITE", "acknowledgements"]),
+        (PFC, ["Pause frames", "PFC", "largest quanta"]),
+        (VXLAN, ["Tunnels", "VXLAN", "VNI"]),
+    ):
+        done = wirelab("info", path)
+        text = done.stdout.decode()
+        assert (done.returncode, done.stderr) == (0, b""), text
+        assert path.name in text and f"{frame_count(path):,}" in text
+        assert all(word in text for word in words), text
+        assert text.index("Findings") < text.index("Protocols")
+        assert "\x1b" not in text
+
+
+def test_info_speaks_chinese_where_asked_or_where_the_environment_does(wirelab: Run) -> None:
+    asked = wirelab("info", "--lang", "zh", PING)
+    found = wirelab("info", PING, env={"LC_ALL": "zh_CN.UTF-8"})
+    assert asked.returncode == found.returncode == 0
+    assert asked.stdout == found.stdout
+    text = asked.stdout.decode()
+    assert "协议" in text and "Protocols" not in text
+    english = wirelab("info", "--lang", "en", PING, env={"LC_ALL": "zh_CN.UTF-8"}).stdout.decode()
+    assert "Protocols" in english and "协议" not in english
+
+
+def test_info_for_programs_is_json_with_exact_times(wirelab: Run) -> None:
+    seen = json.loads(wirelab("info", "--json", PING).stdout)
+    cap = wl.open(PING)
+    assert seen["frames"] == cap.summary.frames and seen["first_time_ns"] == cap.summary.first_time_ns
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", seen["first_time"])
+    assert seen["findings"] == [] and seen["probes"][0]["sent_count"] == cap.probes.num_rows
+    assert sum(one["packets"] for one in json.loads(wirelab("info", "--json", ROCE).stdout)["roce"]["opcodes"]) == wl.open(ROCE).roce.num_rows
+
+
+def test_words_of_both_languages_have_the_same_keys_and_placeholders() -> None:
+    english, chinese = (
+        json.loads(resources.files("wirelab").joinpath("words", f"info.{lang}.json").read_text(encoding="utf-8"))
+        for lang in ("en", "zh")
+    )
+    assert list(english) == list(chinese) and len(english) > 30
+    for key, text in english.items():
+        assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", chinese[key])), key
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(wl.__file__).parent.rglob("*.py"))
+    unused = [key for key in english if f'"{key}"' not in source and not key.startswith("severity_")]
+    assert unused == []
+
+
+def test_csv_gives_every_frame_with_nine_digits(wirelab: Run) -> None:
+    done = wirelab("table", "packets", PING, "--format", "csv", "--columns", "frame_no,time")
+    lines = done.stdout.decode().splitlines()
+    assert (done.returncode, done.stderr, lines[0]) == (0, b"", "frame_no,time")
+    assert len(lines) == 1 + frame_count(PING)
+    times = wl.open(PING).packets.to_arrow()["time"].cast("int64").to_pylist()
+    for line, time in zip(lines[1:], times, strict=True):
+        match = re.fullmatch(r"\d+,\d{4}-\d\d-\d\dT\d\d:\d\d:(\d\d)\.(\d{9})Z", line)
+        assert match and int(match[2]) == time % 10**9 and int(match[1]) == time // 10**9 % 60
+
+
+@pytest.mark.parametrize("format", ["json", "jsonl"])
+def test_json_is_json(wirelab: Run, format: str) -> None:
+    out = wirelab("table", "probes", PING, "--format", format).stdout
+    rows = json.loads(out) if format == "json" else [json.loads(line) for line in out.splitlines()]
+    assert [row["sequence"] for row in rows] == wl.open(PING).probes.to_arrow()["sequence"].to_pylist()
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_binary_formats_go_to_a_file_or_a_pipe(wirelab: Run, tmp_path: Path, format: str, is_file: bool) -> None:
+    feather, parquet = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "out"
+    if is_file:
+        done = wirelab("table", "tcp", TCP, "--format", format, "-o", out)
+        assert done.stdout == b""
+    else:
+        done = wirelab("table", "tcp", TCP, "--format", format)
+        out.write_bytes(done.stdout)
+    assert (done.returncode, done.stderr) == (0, b"")
+    read = (parquet.read_table if format == "parquet" else feather.read_table)(out)
+    assert read.num_rows == wl.open(TCP).tcp.num_rows
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+def test_binary_formats_do_not_go_to_a_screen() -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "wirelab", "table", "tcp", str(TCP), "--format", "parquet"]
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, timeout=60)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2 and b"not for a screen" in done.stderr
+
+
+def test_a_table_for_people_lines_up_and_takes_filters(wirelab: Run) -> None:
+    done = wirelab("table", "packets", PING, "--columns", "frame_no,time,src_ip,protocol", "--limit", 4, "--host", "203.0.113.9", "--host", wl.open(PING).probes.to_arrow()["src_ip"][0])
+    lines = done.stdout.decode().splitlines()
+    assert (done.returncode, done.stderr, len(lines)) == (0, b"", 5)
+    assert lines[0].split() == ["frame_no", "time", "src_ip", "protocol"]
+    assert len({line.index("ICMP") for line in lines[1:]} | {lines[0].index("protocol")}) == 1
+    whole = wirelab("table", "packets", PING).stdout.decode().splitlines()
+    assert len(whole) == 1 + frame_count(PING) and whole[0].split() == wl.open(PING).packets.columns
+
+
+def test_time_filters_take_text_and_nanoseconds(wirelab: Run) -> None:
+    summary = wl.open(PING).summary
+    time = summary.first_time_ns + 1
+    for given in (time, wl._times.to_text(time)):
+        done = wirelab("table", "packets", PING, "--format", "csv", "--time-from", given, "--columns", "frame_no")
+        assert done.stdout.decode().splitlines()[1] == "2", done.stderr
+    assert wirelab("table", "packets", PING, "--format", "csv", "--time-to", summary.first_time_ns, "--columns", "frame_no").stdout == b"frame_no\n"
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(large: Path) -> None:
+    for format in ("csv", "table", "jsonl", "parquet"):
+        command = [sys.executable, "-m", "wirelab", "table", "packets", str(large), "--format", format]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout.read(100)
+        process.stdout.close()
+        error = process.stderr.read()
+        assert (process.wait(timeout=60), error) == (0, b""), format
+
+
+@pytest.mark.parametrize("command", [["info"], ["table", "packets"], ["table", "tcp", "--format", "csv"]])
+def test_what_cannot_be_read_is_one_message_and_exit_code_1(wirelab: Run, tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "text.pcap").write_text("hello, this is my homework")
+    (tmp_path / "empty.pcap").write_bytes(b"")
+    for name, says in (
+        ("text.pcap", "text file"),
+        ("empty.pcap", "is empty"),
+        ("missing.pcap", "no such file"),
+        (".", "directory"),
+    ):
+        done = wirelab(*command, tmp_path / name)
+        assert (done.returncode, done.stdout) == (1, b"")
+        message = done.stderr.decode()
+        assert message.startswith("wirelab: ") and message.count("\n") == 1 and says in message, message
+    done = wirelab(*command, "--lang", "zh", tmp_path / "empty.pcap")
+    assert done.returncode == 1 and re.search("[\u4e00-\u9fff]", done.stderr.decode())
+
+
+def test_a_cut_file_gives_its_rows_and_a_finding(wirelab: Run, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(PING.read_bytes()[:-5])
+    done = wirelab("table", "packets", cut, "--format", "csv")
+    assert (done.returncode, done.stderr) == (0, b"") and done.stdout.count(b"\n") == frame_count(PING)
+    done = wirelab("info", cut)
+    assert done.returncode == 0 and b"ends in the middle of a record" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["table", "packet", PING], "did you mean packets"),
+        (["table", "packets", PING, "--columns", "tiem"], "did you mean time"),
+        (["table", "packets", PING, "--format", "parket"], "did you mean parquet"),
+        (["table", "packets", PING, "--host", "nobody"], "IP address"),
+        (["table", "packets", PING, "--port", "x"], "--port"),
+        (["table", "packets", PING, "--time-from", "noon"], "ISO 8601"),
+        (["table", "packets", PING, "--limit", "-3"], "--limit"),
+        (["table", "packets", PING, "-o", "/no/such/folder/out.csv"], "cannot be written"),
+        (["table", "packets"], "FILE"),
+        (["info", PING, "--threads", "0"], "threads"),
+        (["info", PING, "--link-speed", "fast"], "--link-speed"),
+        (["inof", PING], "did you mean info"),
+        ([], "command"),
+    ],
+)
+def test_a_faulty_call_is_exit_code_2_and_says_what_was_meant(wirelab: Run, arguments: list[object], says: str) -> None:
+    done = wirelab(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert says in done.stderr.decode() and "Traceback" not in done.stderr.decode()
+
+
+def test_a_failed_run_leaves_an_output_file_as_it_was(wirelab: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("precious")
+    for arguments in (["packets", tmp_path / "missing"], ["packets", PING, "--columns", "x"]):
+        assert wirelab("table", *arguments, "-o", out, "--format", "csv").returncode != 0
+        assert out.read_text() == "precious"
+    assert wirelab("table", "packets", PING, "-o", out, "--format", "csv").returncode == 0
+    assert out.read_text().startswith("file_no,") and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_standard_input_is_a_capture_too(wirelab: Run) -> None:
+    with TCP.open("rb") as file:
+        piped = wirelab("info", "-", stdin=file)
+    assert piped.returncode == 0 and f"{frame_count(TCP):,}".encode() in piped.stdout
+    with PING.open("rb") as file:
+        done = wirelab("table", "packets", "-", "--format", "csv", stdin=file)
+    assert done.stdout == wirelab("table", "packets", PING, "--format", "csv").stdout
+
+
+def test_tables_and_their_columns_are_listed(wirelab: Run) -> None:
+    text = wirelab("tables").stdout.decode()
+    assert [line.split()[0] for line in text.splitlines()] == list(wl.tables())
+    text = wirelab("tables", "tcp").stdout.decode()
+    assert all(column in text for column in wl.open(PING).tcp.columns)
+    assert wirelab("tables", "tpc").returncode == 2
+
+
+def test_the_version_is_told(wirelab: Run) -> None:
+    done = wirelab("--version")
+    assert (done.returncode, done.stdout.decode().strip()) == (0, f"wirelab {wl.__version__}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+def test_progress_shows_on_a_screen_and_for_long_inputs_only(large: Path) -> None:
+    import pty
+
+    def seen(path: Path) -> bytes:
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "wirelab", "info", str(path)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:
+            pass  # How Linux says that the other end is closed.
+        os.close(ours)
+        assert process.wait(timeout=60) == 0
+        return shown
+
+    assert b"%" in seen(large) and seen(PING) == b""

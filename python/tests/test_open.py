@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+from conftest import PFC, PING, ROCE, TCP, frame_count, sample
+
+import wirelab as wl
+
+
+def test_every_table_is_an_attribute_and_declared_for_type_checkers() -> None:
+    cap = wl.open(PING)
+    declared = {name for name, kind in wl.Capture.__annotations__.items() if kind == "Table"}
+    assert set(cap.tables) == set(wl.tables()) == declared
+    for name in cap.tables:
+        table = getattr(cap, name)
+        assert isinstance(table, wl.Table) and table is cap.table(name)
+        assert name in dir(cap)
+
+
+def test_a_capture_says_what_it_holds() -> None:
+    cap = wl.open(PING)
+    frames = frame_count(PING)
+    assert cap.summary.frames == frames == cap.packets.num_rows == len(cap.packets)
+    assert sum(cap.summary.protocols.values()) == frames
+    assert cap.summary.duration_ns == cap.summary.last_time_ns - cap.summary.first_time_ns
+    (file,) = cap.files
+    assert file["name"] == str(PING) and file["frames"] == frames and file["stored_bytes"] == PING.stat().st_size
+    assert "ping-delay.pcap" in repr(cap) and str(frames) in repr(cap)
+
+
+def test_an_unknown_attribute_names_the_tables() -> None:
+    with pytest.raises(AttributeError, match="tcp_flows"):
+        _ = wl.open(PING).no_such_table
+
+
+def test_tables_know_their_columns_and_meanings() -> None:
+    for name, meaning in wl.tables().items():
+        table = wl.open(PING).table(name)
+        assert meaning and table.description == meaning
+        assert list(table.schema) == list(table.docs) == table.columns
+        assert all(table.docs.values()) and all(table.schema.values())
+        assert table.columns[0] == "file_no"
+
+
+@pytest.mark.parametrize("path", [PING, ROCE, PFC, TCP, sample("vxlan-kubernetes/vxlan-kubernetes.pod.pcap")])
+def test_every_table_shows_its_first_rows(path) -> None:
+    cap = wl.open(path).load()
+    for name, table in cap.tables.items():
+        assert repr(table).startswith(f"{name}: {len(table):,} rows")
+        html = table._repr_html_()
+        assert html.count("<tr>") == 1 + min(10, len(table))
+        assert all(column in html for column in table.columns)
+
+
+def test_findings_are_told_in_both_languages(tmp_path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(PING.read_bytes()[:-5])
+    cap = wl.open(cut)
+    (english,) = (one for one in cap.quality("en") if one.code == "cut_file")
+    (chinese,) = (one for one in cap.quality("zh") if one.code == "cut_file")
+    assert english.severity == "warning" and "cut.pcap" in english.message
+    assert "cut.pcap" in chinese.message and chinese.message != english.message
+    assert cap.packets.num_rows == frame_count(PING) - 1
+    with pytest.raises(wl.UsageError):
+        cap.quality("fr")
+
+
+def test_the_card_escapes_what_a_capture_brings_along() -> None:
+    file = io.BytesIO(PING.read_bytes()[:-5])
+    file.name = "<script>alert('1')</script>\u202e.pcap"
+    cap = wl.open(file)
+    for html in (cap._repr_html_(), cap.interfaces._repr_html_(), cap.capture_quality._repr_html_()):
+        assert "<script" not in html and "&lt;script" in html
+        assert "\u202e" not in html
+
+
+def test_the_card_begins_with_the_findings_and_needs_nothing_from_elsewhere() -> None:
+    html = wl.open(io.BytesIO(PING.read_bytes()[:-5]))._repr_html_()
+    assert html.index('class="finding warning"') < html.index('class="figures"') < html.index("<svg")
+    assert "http" not in html and "<script" not in html
+
+
+def test_a_clean_capture_says_so(monkeypatch) -> None:
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    assert wl.open(PING).quality() == []
+    assert "stands in the way" in wl.open(PING)._repr_html_()
+
+
+def test_several_files_are_one_capture() -> None:
+    folder = sample("tcp-loss/tcp-loss.h1.pcap").parent
+    paths = sorted(folder.glob("*.pcap"))
+    assert len(paths) == 2
+    for cap in (wl.open(*paths), wl.open(paths)):
+        assert cap.summary.frames == sum(map(frame_count, paths))
+        assert [file["name"] for file in cap.files] == [str(path) for path in paths]
+
+
+def test_options_reach_the_core() -> None:
+    assert all(row[0] is None for row in wl.open(PFC).pause.to_arrow().select(["pause_ns"]).to_pandas().where(lambda f: f.notna(), None).values)
+    quick = wl.open(PFC, link_speed_bps=100_000_000_000).pause.to_arrow()
+    for quanta, pause_ns in zip(quick["quanta"].to_pylist(), quick["pause_ns"].to_pylist(), strict=True):
+        assert pause_ns == quanta * 512 * 10**9 // 10**11
+    assert wl.open(ROCE).roce.num_rows > 0
+    assert wl.open(ROCE, roce_ports=[9]).roce.num_rows == 0
+    one, many = (wl.open(TCP, threads=n).tcp.to_arrow() for n in (1, 3))
+    assert one.equals(many)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"threads": 0}, {"threads": -1}, {"threads": 1.5}, {"link_speed_bps": 0}, {"vxlan_ports": [70_000]}, {"roce_ports": "x"}, {"progress": 3}],
+)
+def test_an_option_out_of_range_is_the_callers_fault(options) -> None:
+    with pytest.raises(wl.UsageError, match=next(iter(options))):
+        wl.open(PING, **options)
+
+
+def test_nothing_goes_to_standard_error_or_output() -> None:
+    code = f"""
+import io, wirelab as wl
+cap = wl.open({str(TCP)!r}, {str(PING)!r})
+cap.load(); repr(cap), cap._repr_html_(), [repr(t) + t._repr_html_() for t in cap.tables.values()]
+list(wl.scan({str(TCP)!r}, "tcp"))
+for bad in (b"", b"text", b"\\x0a\\x0d\\x0d\\x0a" * 50, io.BytesIO(b"\\x1f\\x8b" * 99), "no/such/file"):
+    try: wl.open(bad)
+    except (wl.WirelabError, OSError): pass
+    else: raise SystemExit("was read")
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

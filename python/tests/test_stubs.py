@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import wirelab as wl
+
+
+def test_the_stubs_match_the_compiled_part(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed: the stubs were not checked")
+    # The only part that release builds lack.
+    allowed = tmp_path / "allowed.txt"
+    allowed.write_text("wirelab._core.panicking_stream\nwirelab.__main__\n")
+    command = [sys.executable, "-m", "mypy.stubtest", "wirelab", "--allowlist", str(allowed), "--ignore-unused-allowlist"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(wl.__file__).parent / "py.typed").is_file()

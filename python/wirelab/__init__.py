@@ -1,0 +1,36 @@
+"""Packet captures of AI-cluster networks as Arrow tables.
+
+    import wirelab as wl
+
+    cap = wl.open("tcp.pcapng")
+    cap                               # what it is; in a notebook, a card
+    cap.tcp_flows.to_pandas()         # also to_polars(), to_arrow()
+
+    for batch in wl.scan("huge.pcap.zst", table="tcp", columns=["time", "seq"], port=5201):
+        ...                           # bounded memory
+
+Every table, scan and batch speaks the Arrow PyCapsule interface.
+"""
+
+from ._capture import Capture, Finding, Summary, open, tables
+from ._core import __version__
+from ._errors import LimitError, NotACaptureError, UsageError, WirelabError
+from ._scan import RecordBatch, Scan, scan
+from ._table import Table
+
+__all__ = [
+    "Capture",
+    "Finding",
+    "LimitError",
+    "NotACaptureError",
+    "RecordBatch",
+    "Scan",
+    "Summary",
+    "Table",
+    "UsageError",
+    "WirelabError",
+    "__version__",
+    "open",
+    "scan",
+    "tables",
+]

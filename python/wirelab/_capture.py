@@ -1,0 +1,205 @@
+"""An opened capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _arguments, _card, _core
+from ._errors import UsageError
+from ._table import Table
+from ._words import LANGUAGES, default_lang
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a capture holds, in a few figures."""
+
+    frames: int
+    #: Bytes on the wire.
+    original_bytes: int
+    #: Bytes in the file.
+    captured_bytes: int
+    #: Earliest and latest time, in nanoseconds since 1970-01-01 UTC; None where no frame has a time.
+    first_time_ns: int | None
+    last_time_ns: int | None
+    #: Frames by highest protocol, most frequent first.
+    protocols: dict[str, int]
+
+    @property
+    def duration_ns(self) -> int | None:
+        """From the earliest to the latest frame, in nanoseconds."""
+        if self.first_time_ns is None or self.last_time_ns is None:
+            return None
+        return self.last_time_ns - self.first_time_ns
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about the capture that whoever reads its figures must know."""
+
+    code: str
+    #: "info", "warning" or "error".
+    severity: str
+    message: str
+    #: Frames or events that it concerns.
+    count: int
+    file_no: int | None = None
+    #: First frame concerned, in its file.
+    frame_no: int | None = None
+    value: int | None = None
+    unit: str | None = None
+    #: The first frames concerned.
+    frames: list[int] = field(default_factory=list)
+
+
+class _Tables(Mapping[str, Table]):
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return self._capture.table(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+    def __repr__(self) -> str:
+        return f"<tables: {', '.join(_NAMES)}>"
+
+
+class Capture:
+    """A capture of one or more files; every table is an attribute, computed when its rows are first needed.
+
+    ``load("tcp", "tcp_flows")`` computes several tables in one pass.
+    """
+
+    packets: Table
+    tcp: Table
+    tcp_flows: Table
+    flows: Table
+    roce: Table
+    pause: Table
+    tunnels: Table
+    probes: Table
+    icmp: Table
+    arp: Table
+    interfaces: Table
+    capture_quality: Table
+
+    def __init__(self, core: _core.Capture) -> None:
+        self._core = core
+        self._tables: dict[str, Table] = {}
+        self._seen: dict[str, Any] | None = None
+
+    def __getattr__(self, name: str) -> Table:
+        if name.startswith("_") or name not in _NAMES:
+            raise AttributeError(f"a capture has no attribute {name!r}; its tables are {', '.join(_NAMES)}")
+        return self.table(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_NAMES})
+
+    def table(self, name: str) -> Table:
+        """The table of that name."""
+        if name not in self._tables:
+            self._tables[name] = Table(name, self._core.table)
+        return self._tables[name]
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """All tables by name."""
+        return _Tables(self)
+
+    def load(self, *names: str) -> Capture:
+        """Computes tables in one pass over the capture; without names, all."""
+        self._core.load(list(names or _NAMES))
+        return self
+
+    @property
+    def summary(self) -> Summary:
+        """Frames, bytes, time and protocols."""
+        seen = self.overview()
+        return Summary(
+            frames=seen["frames"],
+            original_bytes=seen["original_bytes"],
+            captured_bytes=seen["captured_bytes"],
+            first_time_ns=seen["first_time_ns"],
+            last_time_ns=seen["last_time_ns"],
+            protocols={one["protocol"]: one["frames"] for one in seen["protocols"]},
+        )
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """Name, format, compression, size and frames of each file."""
+        return [dict(one) for one in self.overview()["files"]]
+
+    def quality(self, lang: str | None = None) -> list[Finding]:
+        """What is to be known of the capture before its figures are believed, in English (``en``) or Chinese (``zh``)."""
+        lang = default_lang() if lang is None else lang
+        if lang not in LANGUAGES:
+            raise UsageError(f"lang must be one of {', '.join(LANGUAGES)}, not {lang!r}")
+        return [
+            Finding(
+                code=one["code"],
+                severity=one["severity"],
+                message=one[f"message_{lang}"],
+                count=one["count"],
+                file_no=one["file_no"],
+                frame_no=one["frame_no"],
+                value=one["value"],
+                unit=one["unit"],
+                frames=list(one["frames"] or []),
+            )
+            for one in self.overview()["findings"]
+        ]
+
+    def overview(self) -> dict[str, Any]:
+        """Everything that ``wirelab info`` tells, as plain Python values; read in one pass, then kept."""
+        if self._seen is None:
+            self._seen = self._core.overview()
+        return self._seen
+
+    def __repr__(self) -> str:
+        return _card.line(self.overview())
+
+    def _repr_html_(self) -> str:
+        return _card.html(self.overview(), default_lang())
+
+
+def open(
+    *paths: Any,
+    threads: int | None = None,
+    link_speed_bps: int | None = None,
+    vxlan_ports: int | Iterable[int] | None = None,
+    roce_ports: int | Iterable[int] | None = None,
+    progress: _arguments.Progress | None = None,
+) -> Capture:
+    """Opens one or more files as one capture.
+
+    ``paths``: paths, bytes or objects with ``read(n)``; ``"-"`` is standard input. What can be read only once is kept in
+    memory (2 GiB at most).
+    ``threads``: workers; the rows are the same for any number. ``link_speed_bps``: turns pause quanta into nanoseconds.
+    ``vxlan_ports``, ``roce_ports``: UDP destination ports, by default 4789 and 8472, and 4791.
+    ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and once
+    at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
+    """
+    core = _core.open(
+        _arguments.inputs(paths),
+        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports),
+        _arguments.progress(progress),
+    )
+    return Capture(core)
+
+
+def tables() -> dict[str, str]:
+    """Name of every table, and what a row of it is."""
+    return dict(_core.tables())
+
+
+_NAMES = tuple(name for name, _ in _core.tables())

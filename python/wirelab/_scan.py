@@ -1,0 +1,114 @@
+"""One table as a stream, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from . import _arguments, _core
+from ._tabular import Tabular
+
+
+class RecordBatch(Tabular):
+    """A few thousand rows of a table."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, name: str, data: _core.RecordBatch) -> None:
+        self._name = name
+        self._columns = data.columns
+        self._data = data
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self._data.num_rows
+
+    def __arrow_c_schema__(self) -> object:
+        return self._data.__arrow_c_schema__()
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        return self._data.__arrow_c_array__(requested_schema)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._data.__arrow_c_stream__(requested_schema)
+
+    def _rows(self, start: int, limit: int) -> list[tuple[Any, ...]]:
+        return self._data.rows(start, limit)
+
+
+class Scan:
+    """The batches of one table, once: iterate over it, or hand it to whatever reads Arrow streams."""
+
+    __slots__ = ("_run", "_table")
+
+    def __init__(self, table: str, run: _core.Scan) -> None:
+        self._table = table
+        self._run = run
+
+    @property
+    def table(self) -> str:
+        """Name of the table."""
+        return self._table
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self._run.columns
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        return self
+
+    def __next__(self) -> RecordBatch:
+        return RecordBatch(self._table, next(self._run))
+
+    def __arrow_c_schema__(self) -> object:
+        return self._run.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._run.__arrow_c_stream__(requested_schema)
+
+    def write(self, out: Any, format: str, limit: int | None = None) -> int:
+        """Writes the rows, at most ``limit``, to a binary file-like object as ``csv``, ``json``, ``jsonl``, ``parquet``,
+        ``arrow`` (file) or ``arrow_stream``; returns how many rows."""
+        return self._run.write(out, format, None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1))
+
+    def __repr__(self) -> str:
+        return f"<wirelab.Scan of {self._table}: {', '.join(self.columns)}>"
+
+
+def scan(
+    paths: str | os.PathLike[str] | bytes | Any,
+    table: str = "packets",
+    columns: Iterable[str] | None = None,
+    *,
+    time_from: int | str | datetime | None = None,
+    time_to: int | str | datetime | None = None,
+    host: Any = None,
+    port: int | Iterable[int] | None = None,
+    threads: int | None = None,
+    link_speed_bps: int | None = None,
+    vxlan_ports: int | Iterable[int] | None = None,
+    roce_ports: int | Iterable[int] | None = None,
+    progress: _arguments.Progress | None = None,
+) -> Scan:
+    """Streams one table of a capture, whatever its size.
+
+    ``paths``: one path, bytes or file-like object, or a list of them that are one capture; ``"-"`` is standard input.
+    ``columns``: names in the order wanted; what nobody asks for is not computed.
+    ``time_from``, ``time_to``: rows from the one (included) to the other (not included), as nanoseconds since 1970 (int),
+    ISO 8601 text or a datetime; UTC where no zone is named.
+    ``host``, ``port``: rows that speak of this IP address or port, in any role; one or several.
+    ``threads``: workers; the rows are the same for any number. ``progress``: called as in :func:`wirelab.open`.
+    """
+    run = _core.scan(
+        _arguments.inputs([paths]),
+        table,
+        _arguments.columns(columns),
+        _arguments.row_filter(time_from, time_to, host, port),
+        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports),
+        _arguments.progress(progress),
+    )
+    return Scan(table, run)

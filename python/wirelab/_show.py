@@ -1,0 +1,72 @@
+"""The first rows of a table, as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from . import _format, _text
+
+#: Columns and places of a cell in a text; everything is in the table itself.
+TEXT_PLACES = 110
+CELL_PLACES = 40
+
+TABLE_STYLE = (
+    "<style>.wirelab-table{border-collapse:collapse;font-size:12px;font-variant-numeric:tabular-nums}"
+    ".wirelab-table th,.wirelab-table td{padding:2px 8px;text-align:left;white-space:nowrap;border:0;"
+    "border-bottom:1px solid rgba(128,128,128,.25)}"
+    ".wirelab-table th{font-weight:600;vertical-align:bottom}"
+    ".wirelab-table th small{display:block;font-weight:400;opacity:.6}"
+    ".wirelab-table .n{text-align:right}</style>"
+)
+
+
+def table_text(name: str, schema: Mapping[str, str], rows: Sequence[Sequence[Any]], num_rows: int) -> str:
+    lines = [f"{name}: {_format.count(num_rows)} rows, {len(schema)} columns"]
+    names, kinds = list(schema), list(schema.values())
+    cells = [[_text.cut(_format.cell(value, kind), CELL_PLACES) for value, kind in zip(row, kinds, strict=True)] for row in rows]
+    shown, places = 0, 0
+    for at, column in enumerate(names):
+        places += 2 + max([_text.width(column), *(_text.width(row[at]) for row in cells)])
+        if places > TEXT_PLACES and shown:
+            break
+        shown = at + 1
+    if rows:
+        is_right = [_format.is_number(kind) for kind in kinds[:shown]]
+        lines += _text.columns([names[:shown], *(row[:shown] for row in cells)], is_right)
+        if num_rows > len(rows):
+            lines.append("…")
+    if shown < len(names) or not rows:
+        left = names[shown:] if rows else names
+        lines += _text.wrapped(("more columns: " if rows else "columns: ") + ", ".join(left), TEXT_PLACES)
+    return "\n".join(lines)
+
+
+def table_html(
+    name: str, schema: Mapping[str, str], docs: Mapping[str, str], rows: Sequence[Sequence[Any]], num_rows: int
+) -> str:
+    """The meaning of a column shows when the mouse rests on its name."""
+    kinds = list(schema.values())
+    head = "".join(
+        f'<th title="{escape(docs[column])}"{_side(kind)}>{escape(column)}<small>{escape(_short(kind))}</small></th>'
+        for column, kind in schema.items()
+    )
+    body = "".join(
+        "<tr>" + "".join(f"<td{_side(kind)}>{escape(_format.cell(value, kind))}</td>" for value, kind in zip(row, kinds, strict=True)) + "</tr>"
+        for row in rows
+    )
+    shown = f"first {len(rows)} of {_format.count(num_rows)} rows" if num_rows > len(rows) else f"{_format.count(num_rows)} rows"
+    return (
+        f'{TABLE_STYLE}<div style="overflow-x:auto"><p style="margin:0 0 4px"><b>{escape(name)}</b>: {shown}, '
+        f'{len(schema)} columns</p><table class="wirelab-table"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _short(kind: str) -> str:
+    return "text" if kind in ("utf8", "dictionary<int32, utf8>") else kind.removesuffix("[ns, UTC]")
+
+
+def _side(kind: str) -> str:
+    return ' class="n"' if _format.is_number(kind) else ""

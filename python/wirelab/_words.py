@@ -1,0 +1,35 @@
+"""Words in English and Chinese, kept in ``words/``."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from importlib import resources
+
+LANGUAGES = ("en", "zh")
+
+
+def default_lang() -> str:
+    """What the environment asks for, as programs of the C library read it."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name, "")
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"
+
+
+def say(lang: str, key: str, **values: object) -> str:
+    """The words under ``key``, with their placeholders filled in."""
+    return _words(lang)[key].format_map(values)
+
+
+def has(key: str) -> bool:
+    return key in _words("en")
+
+
+@cache
+def _words(lang: str) -> dict[str, str]:
+    text = resources.files(__package__).joinpath("words", f"info.{lang}.json").read_text(encoding="utf-8")
+    words: dict[str, str] = json.loads(text)
+    return words

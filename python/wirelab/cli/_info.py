@@ -1,0 +1,267 @@
+"""``wirelab info``: findings first, then what the capture is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _arguments, _card, _core, _format, _text
+from .._format import bits_per_s, count, duration, printable, rate, share, size
+from .._times import to_text
+from .._words import default_lang, say
+from . import _reading
+
+_SHOWN = 12
+_SPARKS = "▁▂▃▄▅▆▇█"
+_PAINT = {"error": "31;1", "warning": "33;1", "info": "36;1", "head": "1", "dim": "2", "good": "32", "bar": "34"}
+
+
+def run(given: argparse.Namespace) -> None:
+    lang = given.lang or default_lang()
+    with _reading.Progress(given.files, lang) as progress:
+        seen = _core.overview(
+            _arguments.inputs(given.files), _arguments.options(**_reading.options(given)), progress.callback
+        )
+    if given.json:
+        print(json.dumps(for_programs(seen), ensure_ascii=False, indent=2))
+    else:
+        print(_Page(seen, lang, sys.stdout.isatty()).text(), end="")
+
+
+def for_programs(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """The overview with times also as text: JSON readers that know no 64-bit integers round them."""
+    first, last = seen["first_time_ns"], seen["last_time_ns"]
+    return {
+        "schema": "wirelab-info/1",
+        **seen,
+        "first_time": None if first is None else to_text(first),
+        "last_time": None if last is None else to_text(last),
+        "duration_ns": None if first is None or last is None else last - first,
+    }
+
+
+class _Page:
+    """The parts of the page, each a list of lines; a part without content is left out."""
+
+    def __init__(self, seen: Mapping[str, Any], lang: str, is_screen: bool) -> None:
+        self.seen = seen
+        self.lang = lang
+        self.is_painted = is_screen and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        self.width = min(110, max(60, shutil.get_terminal_size((100, 24)).columns))
+
+    def text(self) -> str:
+        parts = [
+            self.head(),
+            self.findings(),
+            self.protocols(),
+            self.connections(),
+            self.roce(),
+            self.pauses(),
+            self.tunnels(),
+            self.probes(),
+            self.interfaces(),
+        ]
+        return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+    def say(self, key: str, **values: object) -> str:
+        return say(self.lang, key, **values)
+
+    def paint(self, text: str, how: str) -> str:
+        return f"\x1b[{_PAINT[how]}m{text}\x1b[0m" if self.is_painted else text
+
+    def head(self) -> list[str]:
+        seen = self.seen
+        first, last = seen["first_time_ns"], seen["last_time_ns"]
+        kept = seen["captured_bytes"]
+        on_wire = {"frames": count(seen["frames"]), "bytes": size(seen["original_bytes"])}
+        whole = kept >= seen["original_bytes"]
+        pairs = [("frames", self.say("frames_value", **on_wire) if whole else self.say("frames_kept", **on_wire, kept=size(kept)))]
+        if first is None or last is None:
+            pairs.append(("time", self.say("no_time")))
+        else:
+            start, end = _format.time_span(first, last)
+            pairs.append(("time", self.say("time_value", first=start, last=end)))
+            mean = bits_per_s(seen["original_bytes"], last - first)
+            length = duration(last - first)
+            text = length if mean is None else self.say("duration_value", duration=length, rate=rate(mean))
+            pairs.append(("duration", text))
+            pairs += self.over_time()
+        names = [(self.say(key), text) for key, text in pairs]
+        room = max(_text.width(name) for name, _ in names)
+        title = f"{self.paint(_card.names(seen, self.lang), 'head')}  {self.paint(_card.kind_of_files(seen), 'dim')}"
+        return [title, *(f"  {self.paint(_text.padded(name, room), 'dim')}  {text}" for name, text in names)]
+
+    def over_time(self) -> list[tuple[str, str]]:
+        bins, bin_ns = self.seen["timeline"]["bytes"], self.seen["timeline"]["bin_ns"]
+        if len(bins) < 8:
+            return []
+        while len(bins) > 60:
+            bins = [sum(bins[at : at + 2]) for at in range(0, len(bins), 2)]
+            bin_ns *= 2
+        most = max(bins)
+        sparks = "".join(_SPARKS[min(7, 8 * value // most)] if value else " " for value in bins)
+        peak = self.say("over_time_value", rate=rate(bits_per_s(most, bin_ns)), bin=duration(bin_ns))
+        return [("over_time", f"{self.paint(sparks, 'bar')}  {peak}")]
+
+    def findings(self) -> list[str]:
+        lines = [self.title(self.say("findings"))]
+        if not self.seen["findings"]:
+            return [*lines, f"  {self.paint('✓', 'good')} {self.say('no_findings')}"]
+        words = [self.say("severity_" + severity) for severity in ("error", "warning", "info")]
+        room = max(_text.width(word) for word in words)
+        for one in self.seen["findings"]:
+            severity = one["severity"] if one["severity"] in ("error", "warning") else "info"
+            text = printable(one[f"message_{self.lang}"] or one["code"])
+            first, *rest = _text.wrapped(text, self.width - room - 4)
+            word = _text.padded(self.say("severity_" + severity), room)
+            lines.append(f"  {self.paint(word, severity)}  {first}")
+            lines += [" " * (room + 4) + line for line in rest]
+        return lines
+
+    def protocols(self) -> list[str]:
+        every = self.seen["protocols"]
+        if not every:
+            return []
+        shown = every[:_SHOWN]
+        rows = [(one["protocol"], count(one["frames"]), share(one["frames"], self.seen["frames"])) for one in shown]
+        left = sum(one["frames"] for one in every[_SHOWN:])
+        if left:
+            rows.append((self.say("other"), count(left), share(left, self.seen["frames"])))
+        frames = [*(one["frames"] for one in shown), left]
+        lines = _text.columns(rows, [False, True, True])
+        room = max(_text.width(line) for line in lines)
+        bars = [self.paint("█" * max(1, round(30 * number / self.seen["frames"])), "bar") for number in frames if number]
+        return [
+            self.title(self.say("protocols_title")),
+            *(f"  {_text.padded(line, room)}  {bar}" for line, bar in zip(lines, bars, strict=False)),
+        ]
+
+    def connections(self) -> list[str]:
+        total, largest = self.seen["connections"]["count"], self.seen["connections"]["largest"]
+        if not total:
+            return []
+        head = [self.say(key) for key in ("client", "server", "sent", "received", "handshake_rtt", "mss", "goodput")]
+        rows = []
+        for one in largest:
+            sides = ("client", "server")
+            best = max(sides, key=lambda side: one[f"{side}_bytes"])
+            known = [str(one[f"{side}_mss"]) for side in sides if one[f"{side}_mss"] is not None]
+            rows.append([
+                *(_end(one[f"{side}_ip"], one[f"{side}_port"]) for side in sides),
+                size(one["client_bytes"]),
+                size(one["server_bytes"]),
+                duration(one["handshake_rtt_ns"]),
+                "/".join(dict.fromkeys(known)) or _format.NOTHING,
+                rate(one[f"{best}_goodput_bps"]),
+            ])
+        all_shown = len(largest) == total
+        title = self.say("connections_all" if all_shown else "connections_title", count=count(total), shown=len(largest))
+        return self.table(title, head, rows, "llrrrrr")
+
+    def roce(self) -> list[str]:
+        roce = self.seen["roce"]
+        if not roce["packets"]:
+            return []
+        rows = [
+            [one["opcode_name"] or f"0x{one['opcode']:02x}", count(one["packets"]), share(one["packets"], roce["packets"])]
+            for one in sorted(roce["opcodes"], key=lambda one: -one["packets"])
+        ]
+        title = self.say("roce_title", packets=count(roce["packets"]), bytes=size(roce["payload_bytes"]))
+        lines = self.table(title, [self.say("opcode"), self.say("packets"), ""], rows, "lrr")
+        if roce["syndromes"]:
+            kinds = ", ".join(f"{one['aeth']} {count(one['packets'])}" for one in roce["syndromes"])
+            lines.append(f"  {self.say('acknowledgements')}: {kinds}")
+        if roce["ce_count"]:
+            lines.append(f"  {self.say('ce_marked')}: {count(roce['ce_count'])} ({share(roce['ce_count'], roce['packets'])})")
+        return lines
+
+    def pauses(self) -> list[str]:
+        rows = [
+            [
+                one["kind"],
+                _format.NOTHING if one["class"] is None else str(one["class"]),
+                count(one["pause_count"]),
+                count(one["resume_count"]),
+                count(one["largest_quanta"]),
+            ]
+            for one in self.seen["pauses"]
+        ]
+        head = [self.say(key) for key in ("kind", "class", "pause_count", "resume_count", "largest_quanta")]
+        return self.table(self.say("pauses"), head, rows, "lrrrr")
+
+    def tunnels(self) -> list[str]:
+        most = sorted(self.seen["tunnels"], key=lambda one: -one["packets"])
+        rows = [
+            [
+                one["kind"],
+                _format.NOTHING if one["vni"] is None else str(one["vni"]),
+                count(one["packets"]),
+                size(one["overhead_bytes"]),
+            ]
+            for one in most[:_SHOWN]
+        ]
+        head = [self.say(key) for key in ("kind", "vni", "packets", "overhead")]
+        return self.table(self.say("tunnels"), head, rows, "lrrr", len(most) - len(rows), "wirelab table tunnels")
+
+    def probes(self) -> list[str]:
+        most = sorted(self.seen["probes"], key=lambda one: -one["sent_count"])
+        rows = [
+            [
+                printable(one["src_ip"]),
+                printable(one["dst_ip"]),
+                count(one["sent_count"]),
+                count(one["lost_count"]),
+                *(duration(one[f"rtt_{which}_ns"]) for which in ("min", "mean", "max")),
+            ]
+            for one in most[:_SHOWN]
+        ]
+        head = [self.say(key) for key in ("from", "to", "sent_count", "lost_count", "rtt_min", "rtt_mean", "rtt_max")]
+        return self.table(self.say("probes"), head, rows, "llrrrrr", len(most) - len(rows), "wirelab table probes")
+
+    def interfaces(self) -> list[str]:
+        every = self.seen["interfaces"]
+        rows = [
+            [
+                f"{one['interface_id']} {printable(one['name'] or '')}".strip(),
+                one["link_name"],
+                _format.NOTHING if one["snap_length_bytes"] is None else count(one["snap_length_bytes"]),
+                count(one["frames"]),
+                _dropped(one),
+                printable(os.path.basename(one["file_name"] or "")),
+            ]
+            for one in every[:_SHOWN]
+        ]
+        head = [self.say(key) for key in ("interface", "link", "snap_length", "frames", "drops", "file")]
+        kinds = "llrrrl"
+        if len(self.seen["files"]) < 2:
+            head, rows, kinds = head[:-1], [row[:-1] for row in rows], kinds[:-1]
+        return self.table(self.say("interfaces"), head, rows, kinds, len(every) - len(rows), "wirelab table interfaces")
+
+    def title(self, text: str) -> str:
+        return self.paint(text, "head")
+
+    def table(
+        self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], kinds: str, left: int = 0, how: str = ""
+    ) -> list[str]:
+        if not rows:
+            return []
+        first, *rest = _text.columns([head, *rows], [kind == "r" for kind in kinds])
+        lines = [self.title(title), "  " + self.paint(first, "dim"), *("  " + line for line in rest)]
+        if left > 0:
+            lines.append("  " + self.say("more", count=count(left), how=how))
+        return lines
+
+
+def _end(ip: str | None, port: int) -> str:
+    ip = printable(ip or "?")
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def _dropped(one: Mapping[str, Any]) -> str:
+    known = [number for number in (one["interface_drops"], one["os_drops"]) if number is not None]
+    return count(sum(known)) if known else _format.NOTHING

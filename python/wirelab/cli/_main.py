@@ -1,0 +1,122 @@
+"""Arguments in, exit code out: 0 done (also with findings), 1 nothing could be read, 2 the call is at fault."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from .. import _core
+from .._errors import UsageError, WirelabError
+from .._words import LANGUAGES, default_lang
+from . import _info, _table
+
+DONE, NOTHING_READ, CALL_AT_FAULT, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; a traceback never reaches the user."""
+    lang = default_lang()
+    try:
+        given = _parser().parse_args(arguments)
+        lang = getattr(given, "lang", None) or lang
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, ValueError):
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        given.run(given)
+        sys.stdout.flush()
+        return DONE
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else DONE
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. What is still buffered must not complain at exit.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except UsageError as error:
+        return _complain(str(error), CALL_AT_FAULT)
+    except (WirelabError, OSError) as error:
+        return _complain(getattr(error, "messages", {}).get(lang) or _text(error), NOTHING_READ)
+    except MemoryError:
+        return _complain("there is not enough memory for this", NOTHING_READ)
+    except Exception as error:
+        return _complain(f"wirelab has a fault, please report it: {type(error).__name__}: {error}", NOTHING_READ)
+
+
+def _complain(message: str, code: int) -> int:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"wirelab: {message}", file=sys.stderr)
+    return code
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that says what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(CALL_AT_FAULT, f"{self.prog}: {message}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        near = difflib.get_close_matches(str(value), known, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        what = action.metavar or action.dest if not action.option_strings else action.option_strings[0]
+        raise argparse.ArgumentError(None, f"there is no {what} {value}{hint}; there are {', '.join(known)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="wirelab", description="Packet captures of AI-cluster networks as tables.")
+    parser.add_argument("--version", action="version", version=f"wirelab {_core.__version__}")
+    commands = parser.add_subparsers(metavar="command", required=True)
+
+    info = commands.add_parser("info", help="what a capture is, findings first")
+    _add_files(info)
+    info.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
+    info.add_argument("--json", action="store_true", help="for programs")
+    _add_reading(info)
+    info.set_defaults(run=_info.run)
+
+    table = commands.add_parser("table", help="the rows of a table")
+    table.add_argument("table", metavar="TABLE", help="its name; 'wirelab tables' lists them")
+    _add_files(table)
+    table.add_argument("--format", choices=_table.FORMATS, default="table", help="(default: table, for people)")
+    table.add_argument("--columns", metavar="A,B", help="these columns, in this order")
+    table.add_argument("--time-from", metavar="TIME", help="rows from this time on: ISO 8601 (UTC), or nanoseconds since 1970")
+    table.add_argument("--time-to", metavar="TIME", help="rows before this time")
+    table.add_argument("--host", metavar="IP", action="append", help="rows that speak of this address; may be repeated")
+    table.add_argument("--port", metavar="N", action="append", help="rows that speak of this port; may be repeated")
+    table.add_argument("--limit", metavar="N", help="at most so many rows")
+    table.add_argument("-o", "--output", metavar="OUT", help="write to this file")
+    table.add_argument("--lang", choices=LANGUAGES, help=argparse.SUPPRESS)
+    _add_reading(table)
+    table.set_defaults(run=_table.run)
+
+    tables = commands.add_parser("tables", help="which tables there are, or the columns of one")
+    tables.add_argument("table", metavar="TABLE", nargs="?")
+    tables.set_defaults(run=_table.run_tables)
+    return parser
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="capture files; several are one capture; - is standard input")
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", metavar="N", help="worker threads (default: one per core)")
+    parser.add_argument("--link-speed", metavar="BIT/S", help="turns pause quanta into time, as 100G or 25000000000")
+    parser.add_argument("--vxlan-port", metavar="N", action="append", help="UDP port of VXLAN; may be repeated")
+    parser.add_argument("--roce-port", metavar="N", action="append", help="UDP port of RoCEv2; may be repeated")

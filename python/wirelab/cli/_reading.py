@@ -1,0 +1,104 @@
+"""What all commands that read captures share: options and the progress line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from typing import Any
+
+from .. import _format
+from .._errors import UsageError
+from .._words import say
+
+#: Progress is worth a line from this size on.
+LONG_BYTES = 50_000_000
+_SPEED = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(?:bit/s|bps)?", re.IGNORECASE)
+
+
+def options(given: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of ``open`` and ``scan``."""
+    return {
+        "threads": whole(given.threads, "--threads"),
+        "link_speed_bps": _speed(given.link_speed),
+        "vxlan_ports": wholes(given.vxlan_port, "--vxlan-port"),
+        "roce_ports": wholes(given.roce_port, "--roce-port"),
+    }
+
+
+def whole(text: str | None, name: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"{name} must be a whole number, not {text}") from None
+
+
+def wholes(texts: list[str] | None, name: str) -> list[int] | None:
+    """Repeated options, and lists with commas."""
+    if texts is None:
+        return None
+    return [number for text in texts for part in text.split(",") if (number := whole(part, name)) is not None]
+
+
+def _speed(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = _SPEED.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--link-speed must be a speed in bit/s, as 100G or 25000000000, not {text}")
+    number, unit = match.groups()
+    factor = 1000 ** "_kmgt".index(unit.lower() or "_")
+    whole_part, _, fraction = number.partition(".")
+    return int(whole_part + fraction) * factor // 10 ** len(fraction)
+
+
+class Progress:
+    """A line on standard error that follows the reading, for long inputs and where a person looks on."""
+
+    def __init__(self, files: list[str], lang: str) -> None:
+        self._lang = lang
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty() and _bytes(files) >= LONG_BYTES
+        self._is_there = False
+
+    @property
+    def callback(self) -> Any:
+        return self._tell if self._is_shown else None
+
+    def _tell(self, done: int, total: int | None) -> None:
+        if total:
+            filled = min(30, 30 * done // total)
+            share = f"{100 * done // total:3d} %"
+            line = f"[{'#' * filled}{'.' * (30 - filled)}] {share}  {_format.size(done)} / {_format.size(total)}"
+        else:
+            line = _format.size(done)
+        self._write(f"\r{say(self._lang, 'reading')} {line}\x1b[K")
+        self._is_there = True
+
+    def clear(self) -> None:
+        if self._is_there:
+            self._write("\r\x1b[K")
+            self._is_there = False
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+
+def _bytes(files: list[str]) -> int:
+    """Size of all files; standard input may be long."""
+    total = 0
+    for file in files:
+        try:
+            total += LONG_BYTES if file == "-" else os.stat(file).st_size
+        except (OSError, ValueError):
+            continue
+    return total

@@ -1,0 +1,153 @@
+"""``wirelab table`` and ``wirelab tables``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from .. import _core, _format, _text
+from .._errors import UsageError
+from .._scan import Scan, scan
+from .._words import default_lang
+from . import _reading
+
+FORMATS = ("table", "csv", "json", "jsonl", "parquet", "arrow")
+_BINARY = ("parquet", "arrow")
+#: Rows that the widths of columns are judged by; further rows are streamed.
+_JUDGED_ROWS = 200
+_CELL_PLACES = 60
+
+
+def run(given: argparse.Namespace) -> None:
+    columns = None if given.columns is None else [name.strip() for name in given.columns.split(",") if name.strip()]
+    if columns == []:
+        raise UsageError("--columns names no column")
+    limit = _reading.whole(given.limit, "--limit")
+    if limit is not None and limit < 0:
+        raise UsageError("--limit must not be negative")
+    if given.format in _BINARY and given.output is None and sys.stdout.isatty():
+        raise UsageError(f"{given.format} is not for a screen: name a file with -o, or send the output on")
+    with _reading.Progress(given.files, given.lang or default_lang()) as progress:
+        rows = scan(
+            given.files,
+            given.table,
+            columns,
+            time_from=_time(given.time_from),
+            time_to=_time(given.time_to),
+            host=None if given.host is None else [host for text in given.host for host in text.split(",")],
+            port=_reading.wholes(given.port, "--port"),
+            progress=progress.callback if given.output or not sys.stdout.isatty() else None,
+            **_reading.options(given),
+        )
+        with _output(given.output) as out:
+            if given.format == "table":
+                _write_table(rows, out, limit, given.columns is not None or given.output is not None)
+            else:
+                rows.write(out, given.format, limit)
+
+
+def run_tables(given: argparse.Namespace) -> None:
+    if given.table is None:
+        for name, meaning in _core.tables():
+            print(f"{name:<16}  {meaning}")
+        return
+    width = max(60, shutil.get_terminal_size((120, 24)).columns)
+    columns = _core.table_columns(given.table)
+    names = max(len(name) for name, *_ in columns)
+    kinds = max(len(kind) for _, kind, *_ in columns)
+    for name, kind, is_nullable, meaning in columns:
+        head = f"{name:<{names}}  {kind:<{kinds}}  {'null ' if is_nullable else '     '} "
+        lines = _text.wrapped(meaning, max(30, width - len(head)))
+        print(head + ("\n" + " " * len(head)).join(lines))
+
+
+def _time(text: str | None) -> int | str | None:
+    if text is not None and text.lstrip("-").isdecimal():
+        return int(text)
+    return text
+
+
+@contextlib.contextmanager
+def _output(path: str | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears when it is whole."""
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        is_plain = not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)
+        # Following a link keeps it a link.
+        real = os.path.realpath(path)
+        writing = f"{real}.{os.getpid()}.part" if is_plain else path
+        out = open(writing, "wb")  # noqa: SIM115
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+    try:
+        with out:
+            yield out
+        if is_plain:
+            os.replace(writing, real)
+    except BaseException:
+        if is_plain:
+            with contextlib.suppress(OSError):
+                os.remove(writing)
+        raise
+
+
+def _write_table(rows: Scan, out: BinaryIO, limit: int | None, is_whole: bool) -> None:
+    """Rows for people. On a screen, columns that do not fit are named at the end, unless they were asked for."""
+    kinds = {name: kind for name, kind, _, _ in _core.table_columns(rows.table)}
+    names = rows.columns
+    cells = _cells(rows, [kinds[name] for name in names], limit)
+    judged = [row for _, row in zip(range(_JUDGED_ROWS), cells, strict=False)]
+    places = [max(_text.width(name), *(_text.width(row[at]) for row in judged), 0) for at, name in enumerate(names)]
+    shown = len(names)
+    if not is_whole and out is sys.stdout.buffer and sys.stdout.isatty():
+        room = shutil.get_terminal_size().columns
+        used = 0
+        for at, width in enumerate(places):
+            used += width + (2 if at else 0)
+            if used > room and at:
+                shown = at
+                break
+    is_right = [_format.is_number(kinds[name]) for name in names]
+
+    def put(row: list[str]) -> None:
+        out.write((_text.line(row[:shown], places[:shown], is_right[:shown]) + "\n").encode())
+
+    put(names)
+    for row in judged:
+        put(row)
+    for row in cells:
+        put(row)
+    out.flush()
+    if shown < len(names):
+        left = ", ".join(names[shown:])
+        print("\n".join(_text.wrapped(f"more columns (see --columns): {left}", room)), file=sys.stderr)
+
+
+def _cells(rows: Scan, kinds: list[str], limit: int | None) -> Iterator[list[str]]:
+    left = limit
+    if left == 0:
+        return
+    for batch in rows:
+        start, step = 0, 1024
+        while values := batch._rows(start, step if left is None else min(step, left)):
+            for row in values:
+                yield [_text.cut(_cell(value, kind), _CELL_PLACES) for value, kind in zip(row, kinds, strict=True)]
+            start += len(values)
+            if left is not None:
+                left -= len(values)
+                if left <= 0:
+                    return
+
+
+def _cell(value: Any, kind: str) -> str:
+    return "-" if value is None else _format.cell(value, kind)

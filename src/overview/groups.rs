@@ -1,0 +1,106 @@
+//! Counts by a key, for a limited number of keys.
+
+use std::collections::BTreeMap;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, StringArray};
+
+/// Keys that are told apart: enough to show, few enough for any capture.
+const KEYS: usize = 1_000;
+
+/// Counts by key, in the order of keys. Beyond a thousand keys, further ones are only counted.
+#[derive(Clone, Debug)]
+pub struct Groups<K: Ord, V> {
+    counts: BTreeMap<K, V>,
+    left_out: u64,
+}
+
+impl<K: Ord, V> Default for Groups<K, V> {
+    fn default() -> Self {
+        Self { counts: BTreeMap::new(), left_out: 0 }
+    }
+}
+
+impl<K: Ord, V: Default> Groups<K, V> {
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.counts.iter()
+    }
+
+    /// Rows whose key came after the first thousand.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    pub(super) fn entry(&mut self, key: K) -> Option<&mut V> {
+        if self.counts.contains_key(&key) || self.counts.len() < KEYS {
+            return Some(self.counts.entry(key).or_default());
+        }
+        self.left_out += 1;
+        None
+    }
+}
+
+/// Pause frames of one kind and class.
+#[derive(Clone, Debug, Default)]
+pub struct PauseCounts {
+    /// Frames that ask to stop.
+    pub pause_count: u64,
+    /// Frames that end a pause (XON).
+    pub resume_count: u64,
+    /// Longest pause asked for, in quanta of 512 bit times.
+    pub largest_quanta: u16,
+}
+
+/// Encapsulated packets of one virtual network.
+#[derive(Clone, Debug, Default)]
+pub struct TunnelCounts {
+    pub packets: u64,
+    /// Bytes of the outer headers of all packets.
+    pub overhead_bytes: u64,
+}
+
+/// Probes between two addresses.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeCounts {
+    pub sent_count: u64,
+    pub lost_count: u64,
+    /// Replies with a round-trip time.
+    pub rtt_count: u64,
+    pub rtt_min_ns: Option<i64>,
+    pub rtt_max_ns: Option<i64>,
+    rtt_sum_ns: i128,
+}
+
+impl ProbeCounts {
+    pub(super) fn add_rtt(&mut self, rtt_ns: i64) {
+        self.rtt_count += 1;
+        self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
+        self.rtt_max_ns = Some(self.rtt_max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
+        self.rtt_sum_ns += i128::from(rtt_ns);
+    }
+
+    /// Mean round-trip time in nanoseconds, rounded down; `None` without a reply.
+    pub fn rtt_mean_ns(&self) -> Option<i64> {
+        let count = i128::from(self.rtt_count);
+        (count > 0).then(|| i64::try_from(self.rtt_sum_ns.div_euclid(count)).unwrap_or(i64::MAX))
+    }
+}
+
+/// The texts of a dictionary column.
+pub(super) struct Words<'a> {
+    column: &'a DictionaryArray<Int32Type>,
+    values: &'a StringArray,
+}
+
+impl<'a> Words<'a> {
+    pub fn new(column: &'a ArrayRef) -> Self {
+        let column = column.as_dictionary::<Int32Type>();
+        Self { column, values: column.values().as_string::<i32>() }
+    }
+
+    pub fn get(&self, row: usize) -> Option<&'a str> {
+        let key = self.column.key(row)?;
+        (!self.values.is_null(key)).then(|| self.values.value(key))
+    }
+}

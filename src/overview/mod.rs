@@ -1,0 +1,327 @@
+//! A capture at a glance, in one pass and bounded memory: what `wirelab info` and notebook cards show.
+
+mod groups;
+mod timeline;
+
+use std::collections::BinaryHeap;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+
+use crate::capture::{FileFacts, Input};
+use crate::error::Error;
+use crate::observe::Observer;
+use crate::open::TableData;
+use crate::options::Options;
+use crate::scan::{Engine, ScanRequest, Summary};
+use crate::tables::TableId;
+
+use groups::Words;
+pub use groups::{Groups, PauseCounts, ProbeCounts, TunnelCounts};
+pub use timeline::Timeline;
+
+/// Connections that are told apart; the others are only counted.
+const TOP_CONNECTIONS: usize = 10;
+
+/// What a capture holds, by the kinds of traffic that wirelab knows.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    pub summary: Summary,
+    pub files: Vec<FileFacts>,
+    /// The table `capture_quality`.
+    pub findings: TableData,
+    /// The table `interfaces`.
+    pub interfaces: TableData,
+    /// Bytes on the wire over time.
+    pub timeline: Timeline,
+    /// TCP connections.
+    pub connection_count: u64,
+    /// The ten connections with the most payload, most first: one-row batches of `tcp_flows`.
+    pub top_connections: TableData,
+    pub roce: RoceOverview,
+    /// Pause frames by kind and class.
+    pub pauses: Groups<(String, Option<u8>), PauseCounts>,
+    /// Encapsulated packets by kind and virtual network.
+    pub tunnels: Groups<(String, Option<u32>), TunnelCounts>,
+    /// Probes by protocol, asker and asked.
+    pub probes: Groups<(String, String, String), ProbeCounts>,
+}
+
+/// RoCE packets, counted.
+#[derive(Clone, Debug, Default)]
+pub struct RoceOverview {
+    pub packets: u64,
+    pub payload_bytes: u64,
+    /// Packets by opcode: code, name where it has one, count; by code.
+    pub opcodes: Vec<(u8, Option<String>, u64)>,
+    /// Acknowledgements by what their syndrome says.
+    pub syndromes: Groups<String, u64>,
+    /// Packets with the CE mark of congestion.
+    pub ce_count: u64,
+}
+
+/// Reads the inputs as one capture, once.
+pub fn overview<I>(inputs: I, options: &Options, observer: &mut dyn Observer) -> Result<Overview, Error>
+where
+    I: IntoIterator,
+    I::Item: Into<Input>,
+{
+    let request = |table, columns: &[&str]| {
+        let mut request = ScanRequest::new(table);
+        request.columns = Some(columns.iter().map(|name| (*name).to_owned()).collect());
+        request
+    };
+    let requests = [
+        request(TableId::Packets, &["time", "original_bytes"]),
+        ScanRequest::new(TableId::TcpFlows),
+        request(TableId::Roce, &["opcode", "opcode_name", "aeth", "payload_bytes", "ecn"]),
+        request(TableId::Pause, &["kind", "class", "quanta"]),
+        request(TableId::Tunnels, &["kind", "vni", "overhead_bytes"]),
+        request(TableId::Probes, &["protocol", "src_ip", "dst_ip", "rtt_ns", "is_lost"]),
+        ScanRequest::new(TableId::Interfaces),
+        ScanRequest::new(TableId::CaptureQuality),
+    ];
+    let inputs = inputs.into_iter().map(Into::into).collect();
+    let mut engine = Engine::new(inputs, options, &requests)?;
+    let mut gathered = Gathered::default();
+    while let Some(batches) = engine.step(observer)? {
+        for (table, batch) in batches {
+            gathered.add(table, batch);
+        }
+    }
+    Ok(gathered.finish(engine.summary(), engine.facts().files.clone()))
+}
+
+#[derive(Default)]
+struct Gathered {
+    findings: Vec<RecordBatch>,
+    interfaces: Vec<RecordBatch>,
+    timeline: Timeline,
+    connection_count: u64,
+    top: BinaryHeap<Connection>,
+    opcodes: Vec<(Option<String>, u64)>,
+    roce: RoceOverview,
+    pauses: Groups<(String, Option<u8>), PauseCounts>,
+    tunnels: Groups<(String, Option<u32>), TunnelCounts>,
+    probes: Groups<(String, String, String), ProbeCounts>,
+}
+
+impl Gathered {
+    fn add(&mut self, table: TableId, batch: RecordBatch) {
+        match table {
+            TableId::Packets => self.add_packets(&batch),
+            TableId::TcpFlows => self.add_connections(&batch),
+            TableId::Roce => self.add_roce(&batch),
+            TableId::Pause => self.add_pauses(&batch),
+            TableId::Tunnels => self.add_tunnels(&batch),
+            TableId::Probes => self.add_probes(&batch),
+            TableId::Interfaces => self.interfaces.push(batch),
+            TableId::CaptureQuality => self.findings.push(batch),
+            _ => {}
+        }
+    }
+
+    fn add_packets(&mut self, batch: &RecordBatch) {
+        let times = batch["time"].as_primitive::<arrow_array::types::TimestampNanosecondType>();
+        let bytes = batch["original_bytes"].as_primitive::<UInt32Type>();
+        for (time, bytes) in times.iter().zip(bytes.values()) {
+            if let Some(time_ns) = time {
+                self.timeline.add(time_ns, u64::from(*bytes));
+            }
+        }
+    }
+
+    fn add_connections(&mut self, batch: &RecordBatch) {
+        let client = batch["client_bytes"].as_primitive::<UInt64Type>();
+        let server = batch["server_bytes"].as_primitive::<UInt64Type>();
+        for row in 0..batch.num_rows() {
+            let bytes = client.value(row).saturating_add(server.value(row));
+            let connection = Connection { bytes, order: self.connection_count, row: None };
+            self.connection_count += 1;
+            if self.top.len() < TOP_CONNECTIONS || self.top.peek().is_some_and(|least| connection < *least) {
+                self.top.push(Connection { row: Some(batch.slice(row, 1)), ..connection });
+                if self.top.len() > TOP_CONNECTIONS {
+                    self.top.pop();
+                }
+            }
+        }
+    }
+
+    fn add_roce(&mut self, batch: &RecordBatch) {
+        let opcodes = batch["opcode"].as_primitive::<UInt8Type>();
+        let names = Words::new(&batch["opcode_name"]);
+        self.opcodes.resize(256, (None, 0));
+        for (row, opcode) in opcodes.values().iter().enumerate() {
+            let (name, count) = &mut self.opcodes[usize::from(*opcode)];
+            *count += 1;
+            if name.is_none() {
+                *name = names.get(row).map(str::to_owned);
+            }
+        }
+        let syndromes = Words::new(&batch["aeth"]);
+        for row in 0..batch.num_rows() {
+            if let Some(syndrome) = syndromes.get(row)
+                && let Some(count) = self.roce.syndromes.entry(syndrome.to_owned())
+            {
+                *count += 1;
+            }
+        }
+        self.roce.packets += batch.num_rows() as u64;
+        let payloads = batch["payload_bytes"].as_primitive::<UInt32Type>();
+        self.roce.payload_bytes += payloads.values().iter().map(|bytes| u64::from(*bytes)).sum::<u64>();
+        let marks = batch["ecn"].as_primitive::<UInt8Type>();
+        self.roce.ce_count += marks.values().iter().filter(|ecn| **ecn == 3).count() as u64;
+    }
+
+    fn add_pauses(&mut self, batch: &RecordBatch) {
+        let kinds = Words::new(&batch["kind"]);
+        let classes = batch["class"].as_primitive::<UInt8Type>();
+        let quanta = batch["quanta"].as_primitive::<UInt16Type>();
+        for row in 0..batch.num_rows() {
+            let class = (!classes.is_null(row)).then(|| classes.value(row));
+            let key = (kinds.get(row).unwrap_or("?").to_owned(), class);
+            if let Some(counts) = self.pauses.entry(key) {
+                match quanta.value(row) {
+                    0 => counts.resume_count += 1,
+                    quanta => {
+                        counts.pause_count += 1;
+                        counts.largest_quanta = counts.largest_quanta.max(quanta);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_tunnels(&mut self, batch: &RecordBatch) {
+        let kinds = Words::new(&batch["kind"]);
+        let networks = batch["vni"].as_primitive::<UInt32Type>();
+        let overheads = batch["overhead_bytes"].as_primitive::<UInt16Type>();
+        for row in 0..batch.num_rows() {
+            let vni = (!networks.is_null(row)).then(|| networks.value(row));
+            let key = (kinds.get(row).unwrap_or("?").to_owned(), vni);
+            if let Some(counts) = self.tunnels.entry(key) {
+                counts.packets += 1;
+                counts.overhead_bytes += u64::from(overheads.value(row));
+            }
+        }
+    }
+
+    fn add_probes(&mut self, batch: &RecordBatch) {
+        let protocols = Words::new(&batch["protocol"]);
+        let (sources, destinations) = (Words::new(&batch["src_ip"]), Words::new(&batch["dst_ip"]));
+        let rtts = batch["rtt_ns"].as_primitive::<Int64Type>();
+        let lost = batch["is_lost"].as_boolean();
+        for row in 0..batch.num_rows() {
+            let word = |words: &Words| words.get(row).unwrap_or("?").to_owned();
+            let key = (word(&protocols), word(&sources), word(&destinations));
+            if let Some(counts) = self.probes.entry(key) {
+                counts.sent_count += 1;
+                counts.lost_count += u64::from(lost.value(row));
+                if !rtts.is_null(row) {
+                    counts.add_rtt(rtts.value(row));
+                }
+            }
+        }
+    }
+
+    fn finish(self, summary: Summary, files: Vec<FileFacts>) -> Overview {
+        let table = |id: TableId, batches| TableData { schema: id.definition().schema(), batches };
+        let named = self.opcodes.into_iter().enumerate();
+        let opcodes = named.filter(|(_, (_, count))| *count > 0).map(|(code, (name, count))| (code as u8, name, count));
+        let top = self.top.into_sorted_vec().into_iter().filter_map(|connection| connection.row).collect();
+        Overview {
+            summary,
+            files,
+            findings: table(TableId::CaptureQuality, self.findings),
+            interfaces: table(TableId::Interfaces, self.interfaces),
+            timeline: self.timeline,
+            connection_count: self.connection_count,
+            top_connections: table(TableId::TcpFlows, top),
+            roce: RoceOverview { opcodes: opcodes.collect(), ..self.roce },
+            pauses: self.pauses,
+            tunnels: self.tunnels,
+            probes: self.probes,
+        }
+    }
+}
+
+/// A connection among the largest. The order puts more bytes first, then the earlier connection.
+struct Connection {
+    bytes: u64,
+    order: u64,
+    row: Option<RecordBatch>,
+}
+
+impl Connection {
+    fn rank(&self) -> (std::cmp::Reverse<u64>, u64) {
+        (std::cmp::Reverse(self.bytes), self.order)
+    }
+}
+
+impl PartialEq for Connection {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Connection {}
+
+impl PartialOrd for Connection {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Connection {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Unobserved;
+
+    fn sample(path: &str) -> String {
+        format!("{}/sample-captures/{path}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    fn overview_of(path: &str) -> Overview {
+        overview([sample(path).as_str()], &Options::default(), &mut Unobserved).expect("a sample that is read")
+    }
+
+    #[test]
+    fn an_overview_counts_what_the_tables_hold() {
+        let path = sample("roce-verbs/roce-verbs.pcap");
+        let seen = overview_of("roce-verbs/roce-verbs.pcap");
+        let capture = crate::open([path.as_str()], &Options::default()).expect("a sample that opens");
+        let roce = capture.table(TableId::Roce).expect("a table");
+        assert!(seen.roce.packets > 0);
+        assert_eq!(seen.roce.packets, roce.num_rows() as u64);
+        assert_eq!(seen.roce.opcodes.iter().map(|(_, _, count)| count).sum::<u64>(), seen.roce.packets);
+        assert_eq!(seen.summary.frames, capture.summary().expect("a summary").frames);
+        assert_eq!(seen.timeline.bins().iter().sum::<u64>(), seen.summary.original_bytes);
+    }
+
+    #[test]
+    fn the_largest_connections_come_first() {
+        let seen = overview_of("vxlan-kubernetes/vxlan-kubernetes.node.pcap");
+        let bytes: Vec<_> = seen.top_connections.batches.iter().map(|batch| {
+            let of = |column: &str| batch[column].as_primitive::<UInt64Type>().value(0);
+            of("client_bytes") + of("server_bytes")
+        }).collect();
+        assert_eq!(bytes.len() as u64, seen.connection_count.min(10));
+        assert!(bytes.len() > 1 && bytes.is_sorted_by(|a, b| a >= b), "{bytes:?}");
+        assert!(seen.tunnels.iter().any(|((kind, _), counts)| kind == "VXLAN" && counts.packets > 0));
+    }
+
+    #[test]
+    fn probes_are_counted_by_who_asked_whom() {
+        let seen = overview_of("ping-delay/ping-delay.pcap");
+        let counts: Vec<_> = seen.probes.iter().map(|(_, counts)| counts.clone()).collect();
+        assert_eq!(counts.iter().map(|counts| counts.sent_count).sum::<u64>(), 12);
+        assert!(counts.iter().all(|counts| counts.rtt_min_ns <= counts.rtt_mean_ns() && counts.rtt_mean_ns() <= counts.rtt_max_ns));
+    }
+}
