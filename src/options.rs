@@ -21,7 +21,7 @@ pub struct Options {
 /// When checksums are verified; columns that tell of them are null where they are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksums {
-    /// For input of less than 256 MB, as stored; not for input of unknown size.
+    /// Unless the input is known to be 256 MB or more, as stored.
     #[default]
     Auto,
     On,
@@ -33,7 +33,7 @@ impl Checksums {
 
     pub(crate) fn is_on(self, stored_bytes: Option<u64>) -> bool {
         match self {
-            Self::Auto => stored_bytes.is_some_and(|bytes| bytes < Self::AUTO_BYTES),
+            Self::Auto => stored_bytes.is_none_or(|bytes| bytes < Self::AUTO_BYTES),
             Self::On => true,
             Self::Off => false,
         }
