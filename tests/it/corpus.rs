@@ -55,7 +55,10 @@ fn corpus_frames_and_times_are_tsharks_to_the_nanosecond() {
     let needless: Vec<_> = exceptions.difference(&differing).collect();
     assert!(needless.is_empty(), "excepted, but equal: {needless:?}");
     let equal = expected.len() - exceptions.len();
-    println!("{equal} captures with {total} frames in all: frames and times are tshark's; {} excepted", exceptions.len());
+    println!(
+        "{equal} captures with {total} frames in all: frames and times are tshark's; {} excepted",
+        exceptions.len()
+    );
 }
 
 #[test]

@@ -8,9 +8,7 @@ use wirelab::{Error, Input, Lang, Options, TableId};
 
 use crate::support::cells::{ints, texts};
 use crate::support::generate::{self, pcap, pcapng, traffic};
-use crate::support::{
-    Scratch, TableBatches, all_tables, assert_same_tables, nameless_tables, sample, with_threads,
-};
+use crate::support::{Scratch, TableBatches, all_tables, assert_same_tables, nameless_tables, sample, with_threads};
 
 #[test]
 fn what_is_no_capture_is_one_clear_error() {
@@ -38,7 +36,9 @@ fn what_is_no_capture_is_one_clear_error() {
         let path = scratch.write(name, bytes);
         let error = wirelab::open([path.as_path()], &Options::default()).unwrap_err();
         match &error {
-            Error::NotACapture { path: named, looks_like } => assert_eq!((named, *looks_like), (&path, expected), "{name}"),
+            Error::NotACapture { path: named, looks_like } => {
+                assert_eq!((named, *looks_like), (&path, expected), "{name}")
+            }
             other => panic!("{name}: {other:?}"),
         }
         for lang in [Lang::En, Lang::Zh] {
@@ -182,7 +182,8 @@ fn a_cut_compressed_file_keeps_its_rows_and_says_so() {
         let compressed = compress(&file);
         for part in [50, 90, 99] {
             let cut = compressed[..compressed.len() * part / 100].to_vec();
-            let tables = all_tables(vec![Input::from(cut)], &with_threads(1)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let tables =
+                all_tables(vec![Input::from(cut)], &with_threads(1)).unwrap_or_else(|error| panic!("{name}: {error}"));
             let codes = findings(&tables);
             assert!(codes.iter().any(|code| code == "compressed_cut"), "{name}, {part} %: {codes:?}");
             assert!(!codes.iter().any(|code| code == "cut_file"), "{name}, {part} %: one finding says it: {codes:?}");
