@@ -1,6 +1,6 @@
 //! Compressed input: gzip, zstd, lz4 and xz behind one `Read`, with a stated limit on how much it may grow.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +23,7 @@ pub(crate) fn decompressor(
             decoder.window_log_max(27)?;
             Box::new(decoder)
         }
-        Compression::Lz4 => Box::new(lz4_flex::frame::FrameDecoder::new(stored)),
+        Compression::Lz4 => Box::new(Lz4Frames { inner: lz4_flex::frame::FrameDecoder::new(stored) }),
         Compression::Xz => {
             let stream = liblzma::stream::Stream::new_auto_decoder(256 << 20, liblzma::stream::CONCATENATED)
                 .map_err(io::Error::other)?;
@@ -37,6 +37,22 @@ pub(crate) fn decompressor(
         ratio: limits.decompress_ratio,
         free_bytes: limits.decompress_free_bytes,
     }))
+}
+
+/// Several lz4 frames, one after the other, are one content; the decoder stops after each.
+struct Lz4Frames<R: BufRead> {
+    inner: lz4_flex::frame::FrameDecoder<R>,
+}
+
+impl<R: BufRead> Read for Lz4Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.inner.read(buffer)?;
+            if read > 0 || buffer.is_empty() || self.inner.get_mut().fill_buf()?.is_empty() {
+                return Ok(read);
+            }
+        }
+    }
 }
 
 /// Counts what was read of the stored bytes.

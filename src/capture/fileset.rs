@@ -24,6 +24,8 @@ pub(crate) struct Reader {
     lanes: Vec<Lane>,
     /// Lanes that ended, whose interfaces a later file of the same ring continues.
     ended: Vec<Ended>,
+    /// Files overlapped: they are of several hosts, and only those of one name follow each other.
+    has_merged: bool,
     facts: CaptureFacts,
     done_bytes: u64,
     total_bytes: Option<u64>,
@@ -31,6 +33,7 @@ pub(crate) struct Reader {
 
 struct Pending {
     file: u16,
+    name: String,
     first_time_ns: Option<i64>,
     source: PendingSource,
 }
@@ -98,7 +101,8 @@ impl Reader {
                 Some(input) => PendingSource::Closed(input),
                 None => PendingSource::Open(Box::new(reader), windows),
             };
-            pending.push(Pending { file: file as u16, first_time_ns, source });
+            let name = facts.files.last().map_or_else(String::new, |file| file.name.clone());
+            pending.push(Pending { file: file as u16, name, first_time_ns, source });
         }
         // Stable: files that start at the same time stay in the order given.
         pending.sort_by_key(|pending| pending.first_time_ns);
@@ -107,6 +111,7 @@ impl Reader {
             pending: pending.into(),
             lanes: Vec::new(),
             ended: Vec::new(),
+            has_merged: false,
             facts,
             done_bytes: 0,
             total_bytes,
@@ -203,12 +208,13 @@ impl Reader {
             PendingSource::Open(reader, windows) => (*reader, windows),
         };
         let own_stem = stem(&reader.facts.name);
-        let continued = if self.lanes.is_empty() {
-            self.ended.pop()
-        } else {
-            // Other hosts are being read: only a file of the same name but for its number continues one that ended.
-            let same = self.ended.iter().rposition(|ended| ended.stem == own_stem);
-            same.map(|at| self.ended.remove(at))
+        self.has_merged |= !self.lanes.is_empty();
+        // Where other hosts are read too, only a file of the same name but for its number continues one that ended.
+        let same = self.ended.iter().rposition(|ended| ended.stem == own_stem);
+        let continued = match same {
+            Some(at) => Some(self.ended.remove(at)),
+            None if self.lanes.is_empty() && !self.has_merged => self.ended.pop(),
+            None => None,
         };
         self.lanes.push(Lane {
             reader,
@@ -284,7 +290,11 @@ impl Reader {
         if self.lanes.len() != 1 {
             return Ok(false);
         }
+        let due_stem = self.pending.front().map(|pending| stem(&pending.name));
         let lane = &mut self.lanes[index];
+        if self.has_merged && due_stem != Some(stem(&lane.reader.facts.name)) {
+            return Ok(false);
+        }
         while !lane.is_read && lane.windows.len() < 3 {
             lane.read_one()?;
         }

@@ -28,7 +28,10 @@ impl Observer for Notes {
 fn progress_grows_to_the_size_of_the_input() {
     let scratch = Scratch::new("progress");
     let file = pcap(&traffic(70_000, 11));
-    let (plain, zipped) = (scratch.write("plain.pcap", &file), scratch.write("zipped.pcap.zst", &zstd::encode_all(&file[..], 1).unwrap()));
+    let (plain, zipped) = (
+        scratch.write("plain.pcap", &file),
+        scratch.write("zipped.pcap.zst", &zstd::encode_all(&file[..], 1).unwrap()),
+    );
     for (paths, least_calls) in [(vec![plain.clone()], 4), (vec![zipped.clone()], 4), (vec![zipped, plain], 8)] {
         let total: u64 = paths.iter().map(|path| std::fs::metadata(path).unwrap().len()).sum();
         for threads in [1, 2] {

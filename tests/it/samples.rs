@@ -52,7 +52,8 @@ fn every_sample_has_a_readme_and_expectations_of_each_of_its_captures() {
 
 #[test]
 fn a_wrong_expectation_is_noticed() {
-    let capture = wirelab::open([crate::support::sample("ping-delay/ping-delay.pcap").as_path()], &with_threads(1)).unwrap();
+    let capture =
+        wirelab::open([crate::support::sample("ping-delay/ping-delay.pcap").as_path()], &with_threads(1)).unwrap();
     for wrong in [
         "table = 'icmp'\ncount = 23",
         "table = 'icmp'\nmatch = { type = 8 }\nframe_no = [1, 2]",
@@ -65,7 +66,9 @@ fn a_wrong_expectation_is_noticed() {
         let table = capture.table(expectation.table).unwrap();
         assert_eq!(expectation.failures(&table).len(), 1, "{wrong}");
     }
-    for faulty in ["table = 'icmp'", "table = 'imcp'\ncount = 1", "table = 'icmp'\nmatch = { typ = 8 }\ncount = 1", "tabel = 1"] {
+    for faulty in
+        ["table = 'icmp'", "table = 'imcp'\ncount = 1", "table = 'icmp'\nmatch = { typ = 8 }\ncount = 1", "tabel = 1"]
+    {
         assert!(Expectation::parse(&faulty.parse::<Table>().unwrap(), Some("ping-delay.pcap")).is_err(), "{faulty}");
     }
 }
@@ -179,7 +182,8 @@ impl Expectation {
             }
             Some(_) => return Err("frame_no is a list".to_owned()),
         };
-        let expectation = Self { file, table, matches, count: count.map(|c| c.ok_or("count?")).transpose()?, frame_no, sums };
+        let expectation =
+            Self { file, table, matches, count: count.map(|c| c.ok_or("count?")).transpose()?, frame_no, sums };
         if expectation.count.is_none() && expectation.frame_no.is_none() && expectation.sums.is_empty() {
             return Err("nothing is expected".to_owned());
         }

@@ -56,7 +56,8 @@ pub fn rows_as_text(batches: &[RecordBatch]) -> Vec<String> {
         let schema = batch.schema();
         for row in 0..batch.num_rows() {
             let cells = schema.fields().iter().zip(batch.columns());
-            let cells: Vec<_> = cells.map(|(field, array)| format!("{}={:?}", field.name(), value(array, row))).collect();
+            let cells: Vec<_> =
+                cells.map(|(field, array)| format!("{}={:?}", field.name(), value(array, row))).collect();
             lines.push(cells.join(" "));
         }
     }

@@ -106,16 +106,16 @@ impl Numbers {
 }
 
 /// `frames` frames of many flows, microseconds apart: TCP connections with handshakes, losses, resent and overtaken segments
-/// and closing, reused ports, UDP, pings, RoCE, VXLAN, ARP and PFC.
+/// and closing, reused ports, UDP, pings, RoCE, VXLAN, ARP and PFC; and some frames twice, as a mirror port gives them.
 pub fn traffic(frames: usize, seed: u64) -> Vec<Packet> {
     let mut numbers = Numbers::new(seed);
     let mut connections: Vec<_> = (0..400).map(|number| Connection::new(number, &mut numbers)).collect();
     let mut time_ns = START_NS;
     let mut packets = Vec::with_capacity(frames);
-    let mut echo = 0_u16;
+    let (mut echo, mut ip_id) = (0_u16, 0_u16);
     while packets.len() < frames {
         time_ns += 1 + i64::from(numbers.below(20_000));
-        let bytes = match numbers.below(100) {
+        let mut bytes = match numbers.below(100) {
             0..75 => {
                 let at = numbers.below(connections.len() as u32) as usize;
                 connections[at].next_segment(&mut numbers)
@@ -131,8 +131,15 @@ pub fn traffic(frames: usize, seed: u64) -> Vec<Packet> {
                 written(request.icmpv4_echo_request(u16::from(host), echo), &[7; 56])
             }
             90..93 => {
-                let reply = PacketBuilder::ethernet2([4; 6], [2; 6]).ipv4([10, 1, 4, 1], [10, 1, 3, numbers.below(50) as u8], 63);
-                written(reply.icmpv4_echo_reply(numbers.below(50) as u16, echo.wrapping_sub(numbers.below(3) as u16)), &[7; 56])
+                let reply = PacketBuilder::ethernet2([4; 6], [2; 6]).ipv4(
+                    [10, 1, 4, 1],
+                    [10, 1, 3, numbers.below(50) as u8],
+                    63,
+                );
+                written(
+                    reply.icmpv4_echo_reply(numbers.below(50) as u16, echo.wrapping_sub(numbers.below(3) as u16)),
+                    &[7; 56],
+                )
             }
             93..96 => roce(&mut numbers),
             96..98 => {
@@ -146,9 +153,34 @@ pub fn traffic(frames: usize, seed: u64) -> Vec<Packet> {
             98 => arp(numbers.below(250) as u8),
             _ => pfc(numbers.below(8) as u8, numbers.below(65_536) as u16),
         };
-        packets.push(Packet { time_ns, bytes });
+        ip_id = ip_id.wrapping_add(1);
+        set_ip_id(&mut bytes, ip_id);
+        let is_doubled = numbers.below(200) == 0 && packets.len() + 1 < frames;
+        packets.push(Packet { time_ns, bytes: bytes.clone() });
+        if is_doubled {
+            packets.push(Packet { time_ns: time_ns + 1, bytes });
+        }
     }
     packets
+}
+
+/// Where a file may end so that no frame is parted from its copy.
+pub fn split_near(packets: &[Packet], at: usize) -> usize {
+    (at..packets.len()).find(|at| packets[*at].bytes != packets[at - 1].bytes).unwrap()
+}
+
+/// Gives an IPv4 packet its identification, and the header its checksum.
+fn set_ip_id(frame: &mut [u8], id: u16) {
+    if frame[12..14] != [0x08, 0x00] {
+        return;
+    }
+    frame[18..20].copy_from_slice(&id.to_be_bytes());
+    frame[24..26].fill(0);
+    let words = frame[14..34].chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum = words.sum::<u32>();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
 }
 
 pub fn udp(src: [u8; 4], dst: [u8; 4], ports: (u16, u16), payload_bytes: usize) -> Vec<u8> {
@@ -274,7 +306,8 @@ fn roce(numbers: &mut Numbers) -> Vec<u8> {
     bth.extend(&numbers.below(1 << 24).to_be_bytes()[1..]);
     bth.extend([0x33; 64]);
     bth.extend([0; 4]);
-    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 3, 0, 1], [10, 3, 0, 1 + numbers.below(3) as u8], 64);
+    let builder =
+        PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 3, 0, 1], [10, 3, 0, 1 + numbers.below(3) as u8], 64);
     written(builder.udp(0xc000 | numbers.below(100) as u16, 4791), &bth)
 }
 

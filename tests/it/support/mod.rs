@@ -69,6 +69,16 @@ impl TableBatches {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
+    /// The same rows without the columns of which `is_left_out` is true.
+    pub fn without(&self, is_left_out: impl Fn(&str) -> bool) -> Self {
+        let project = |batch: &RecordBatch| {
+            let fields = batch.schema_ref().fields();
+            let kept: Vec<_> = (0..fields.len()).filter(|at| !is_left_out(fields[*at].name())).collect();
+            batch.project(&kept).unwrap()
+        };
+        Self { table: self.table, batches: self.batches.iter().map(project).collect() }
+    }
+
     /// The table as an Arrow IPC stream, batch boundaries included.
     pub fn ipc(&self) -> Vec<u8> {
         ipc(&self.batches)
