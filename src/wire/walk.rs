@@ -535,21 +535,19 @@ impl<'a> Walker<'a> {
     /// After a tunnel header: an Ethernet frame that may hold something else than IP.
     fn enter_ethernet(&mut self, at: usize) -> Step {
         if self.rest(at).len() >= 14 {
-            let frame = &mut *self.frame;
-            let kept = Layers::MACS.0
-                | Layers::SOURCE_MAC_ONLY.0
-                | Layers::VLAN.0
-                | Layers::QINQ.0
-                | Layers::MPLS.0
-                | Layers::VNI.0
-                | Layers::ETHERTYPE.0
-                | Layers::REASSEMBLED.0;
-            frame.layers = Layers(frame.layers.0 & kept);
-            frame.src_ip = Ip::NONE;
-            frame.dst_ip = Ip::NONE;
-            (frame.src_port, frame.dst_port) = (0, 0);
+            self.leave_outer_packet();
         }
         Ok(Next::Ethernet(at))
+    }
+
+    /// What the tunnel's own packet said is in its [`TunnelLayer`]; the frame speaks of what is inside.
+    fn leave_outer_packet(&mut self) {
+        let frame = &mut *self.frame;
+        frame.layers.clear(OF_PACKET);
+        frame.layers.clear(Layers::IP);
+        frame.src_ip = Ip::NONE;
+        frame.dst_ip = Ip::NONE;
+        (frame.src_port, frame.dst_port) = (0, 0);
     }
 
     fn enter_ip(&mut self, at: usize, version: u8) -> Step {
@@ -612,6 +610,10 @@ impl<'a> Walker<'a> {
             0x0800 => Ok(Next::Ipv4(at)),
             0x86dd => Ok(Next::Ipv6(at)),
             0x8847 | 0x8848 => self.mpls(at),
+            0x0806 => {
+                self.leave_outer_packet();
+                Ok(Next::EtherType(protocol, at))
+            }
             _ => Ok(Next::Done),
         }
     }
@@ -647,18 +649,27 @@ impl<'a> Walker<'a> {
             return self.enter_protocol(protocol, inner_at);
         }
         // Type I has no header of its own and comes without a GRE sequence number; II has 8 bytes, III 12 or 20.
-        let mut session = None;
+        let (mut session, mut frame_type) = (None, 0);
         if has_sequence {
             let erspan = need::<8>(self.bytes, inner_at, Layer::Erspan)?;
             session = Some(u32::from(be16(erspan, 2) & 0x3ff));
             inner_at += if protocol == 0x88be { 8 } else { 12 };
             if protocol == 0x22eb {
-                let trailer = need::<1>(self.bytes, inner_at - 1, Layer::Erspan)?;
-                inner_at += if trailer[0] & 1 == 1 { 8 } else { 0 };
+                let [kind, trailer] = *need::<2>(self.bytes, inner_at - 2, Layer::Erspan)?;
+                frame_type = kind >> 2 & 0x1f;
+                inner_at += if trailer & 1 == 1 { 8 } else { 0 };
             }
         }
         self.enter(kind, session, at, inner_at)?;
-        self.enter_ethernet(inner_at)
+        match frame_type {
+            0 => self.enter_ethernet(inner_at),
+            2 => match self.rest(inner_at).first().map(|first| first >> 4) {
+                Some(4) => Ok(Next::Ipv4(inner_at)),
+                Some(6) => Ok(Next::Ipv6(inner_at)),
+                _ => Ok(Next::Done),
+            },
+            _ => Ok(Next::Done),
+        }
     }
 }
 

