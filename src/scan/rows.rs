@@ -6,7 +6,7 @@ use crate::analyze::{Probe, ProbeTracker};
 use crate::capture::Record;
 use crate::tables::*;
 use crate::wire::{
-    ArpPacket, BthFlags, Chunk, Frame, IcmpMessage, Ip, Layers, Mac, PauseFrame, Protocol, RocePacket, opcode_name,
+    ArpPacket, BthFlags, Chunk, Frame, IcmpMessage, Ip, Layers, PauseFrame, Protocol, RocePacket, opcode_name,
 };
 use crate::wire::{aeth_text, pause_ns};
 
@@ -316,16 +316,15 @@ impl TableRow for IcmpRow {
 pub(super) fn arp_rows(context: &Context<'_>, sink: &mut Sink<ArpRow>) {
     for (_, record, frame, chunk) in context.frames() {
         let Some(arp) = arp_of(frame, chunk) else { continue };
-        let mac = |mac: Mac| Some(mac);
         sink.push(ArpRow {
             file_no: file_no(record.file),
             frame_no: record.frame_no,
             time: record.time().map(TimeNs),
             time_rel_ns: context.time_rel_ns(record),
             operation: arp.operation,
-            sender_mac: mac(arp.sender_mac),
+            sender_mac: arp.sender_mac,
             sender_ip: arp.sender_ip,
-            target_mac: mac(arp.target_mac),
+            target_mac: arp.target_mac,
             target_ip: arp.target_ip,
         });
     }

@@ -75,7 +75,7 @@ table! {
 }
 
 table! {
-    /// One row per ARP packet.
+    /// One row per ARP or RARP packet.
     table "arp" => ArpRow / ArpBuilder {
         /// File of the capture, from 1.
         file_no: u32,
@@ -85,7 +85,7 @@ table! {
         time: Option<TimeNs>,
         /// Nanoseconds since the first frame of the capture.
         time_rel_ns: Option<i64>,
-        /// 1 request, 2 reply.
+        /// 1 request, 2 reply, 3 reverse request (RARP), 4 reverse reply.
         operation: u16,
         /// Sender's MAC address.
         sender_mac: Option<Mac>,

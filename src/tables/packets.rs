@@ -37,7 +37,7 @@ table! {
         mpls_label: Option<u32>,
         /// Innermost tunnel: `VXLAN`, `VXLAN-GPE`, `GENEVE`, `GRE`, `NVGRE`, `ERSPAN`, `IPIP`; null without one.
         tunnel: Option<Symbol>,
-        /// VXLAN or GENEVE network identifier, or NVGRE virtual subnet, of the innermost tunnel that has one.
+        /// VXLAN or GENEVE network identifier, NVGRE virtual subnet, GRE key or ERSPAN session of the innermost tunnel that has one.
         vni: Option<u32>,
         /// Source address of the outermost tunnel's packet.
         outer_src_ip: Ip,
@@ -73,9 +73,10 @@ table! {
         ip_id: Option<u32>,
         /// IP packet with its header, in bytes, as the header declares it; the frame's where it declares 0 (left to the network card).
         ip_bytes: Option<u32>,
-        /// IP protocol number, after any IPv6 extension headers.
+        /// IP protocol number, after any IPv6 extension headers and authentication headers.
         ip_protocol: Option<u8>,
-        /// Whether the innermost packet is a fragment. Only the first fragment has ports of its own.
+        /// Whether the innermost packet is a fragment. Later fragments carry the first one's ports; the one that completes the
+        /// datagram has the protocol and payload of the whole.
         is_fragment: bool,
         /// Fragment offset in bytes; null where the packet is no fragment.
         fragment_offset: Option<u16>,

@@ -88,9 +88,12 @@ fn null(bytes: &[u8]) -> LinkResult {
         2 => Ok(Next::Ipv4(4)),
         // AF_INET6 of NetBSD/OpenBSD, FreeBSD, Darwin, Linux and Windows.
         24 | 28 | 30 | 10 | 23 => Ok(Next::Ipv6(4)),
-        // Some writers put an EtherType here.
+        // Some writers put an EtherType here, or into the last two bytes.
         0x0800 | 0x86dd => Ok(Next::EtherType(family as u16, 4)),
-        _ => Ok(Next::Opaque),
+        _ => match be16(&header, 2) {
+            ethertype @ (0x0800 | 0x86dd) => Ok(Next::EtherType(ethertype, 4)),
+            _ => Ok(Next::Opaque),
+        },
     }
 }
 

@@ -233,12 +233,12 @@ pub struct Frame {
     pub src_port: u16,
     pub dst_port: u16,
     pub ip_id: u32,
-    /// The IP packet with its header, as its header declares (within the frame).
+    /// The IP packet with its header, as its header declares, even where that is more than the frame holds.
     pub ip_bytes: u32,
     /// DSCP and ECN: the IPv4 TOS or IPv6 traffic class byte.
     pub traffic_class: u8,
     pub ttl: u8,
-    /// After any IPv6 extension headers.
+    /// After any IPv6 extension headers and authentication headers.
     pub ip_protocol: u8,
     /// In bytes.
     pub fragment_offset: u16,
@@ -248,7 +248,8 @@ pub struct Frame {
     /// Where the payload of the highest layer starts, and its length as the headers declare it.
     pub payload_at: u32,
     pub payload_bytes: u32,
-    /// VXLAN network identifier, GENEVE VNI or NVGRE virtual subnet identifier of the innermost tunnel.
+    /// VXLAN network identifier, GENEVE VNI, NVGRE virtual subnet identifier, GRE key or ERSPAN session of the innermost tunnel
+    /// that has one.
     pub vni: u32,
     /// Tunnel layers, outermost first: where they start in [`Chunk::tunnels`], and how many.
     pub tunnels_at: u32,

@@ -60,13 +60,30 @@ impl IcmpMessage {
             code,
             echo: is_echo.then(|| (be16(header, 4), be16(header, 6))),
             mtu,
-            quoted: if is_error { QuotedPacket::parse(&bytes[8..]) } else { None },
+            quoted: match (is_v6, icmp_type) {
+                (true, 137) => redirected(bytes).and_then(QuotedPacket::parse),
+                _ if is_error => QuotedPacket::parse(&bytes[8..]),
+                _ => None,
+            },
         })
     }
 
     pub fn is_echo_request(&self) -> bool {
         self.icmp_type == if self.is_v6 { 128 } else { 8 }
     }
+}
+
+/// The packet in the option "redirected header" of an ICMPv6 redirect (RFC 4861 sections 4.5 and 4.6.3).
+fn redirected(message: &[u8]) -> Option<&[u8]> {
+    let mut options = message.get(40..)?;
+    while let [kind, length, ..] = *options {
+        let end = usize::from(length) * 8;
+        if kind == 4 {
+            return options.get(8..options.len().min(end));
+        }
+        options = options.get(end..).filter(|_| end > 0)?;
+    }
+    None
 }
 
 impl QuotedPacket {
@@ -131,6 +148,21 @@ mod tests {
     fn packet_too_big_has_a_32_bit_mtu() {
         let message = IcmpMessage::parse(&[2, 0, 0, 0, 0, 1, 0, 0], true).unwrap();
         assert_eq!((message.mtu, message.quoted), (Some(65536), None));
+    }
+
+    #[test]
+    fn a_redirect_quotes_the_packet_in_its_option() {
+        let mut bytes = vec![137, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend([0x20; 32]);
+        bytes.extend([2, 1, 2, 0, 0, 0, 0, 5]); // target link-layer address
+        bytes.extend([4, 6, 0, 0, 0, 0, 0, 0]); // redirected header: 8 + 40 bytes
+        bytes.extend([0x60, 0, 0, 0, 0, 0, 59, 64]);
+        bytes.extend([1; 16]);
+        bytes.extend([2; 16]);
+        let quoted = IcmpMessage::parse(&bytes, true).unwrap().quoted.unwrap();
+        assert_eq!((quoted.src_ip, quoted.dst_ip), (Ip::v6([1; 16]), Ip::v6([2; 16])));
+        bytes[41] = 0;
+        assert_eq!(IcmpMessage::parse(&bytes, true).unwrap().quoted, None);
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub(super) struct IpHeader {
     pub traffic_class: u8,
     pub ttl: u8,
     pub id: Option<u32>,
-    /// Length of the packet as declared, header included, never past the frame.
+    /// Length of the packet, header included: as declared, and the part of it that the frame had room for.
+    pub declared_bytes: usize,
     pub packet_bytes: usize,
     /// Where the next header starts, from the frame's first byte.
     pub next_at: usize,
@@ -61,6 +62,7 @@ pub(super) fn ipv4(bytes: &[u8], at: usize, declared_end: usize) -> Parsed {
         ttl: header[8],
         id: Some(u32::from(be16(header, 4))),
         // 0 is what a sender leaves that lets its network card cut the segment (TSO).
+        declared_bytes: if total == 0 { left } else { total },
         packet_bytes: if total == 0 { left } else { total.min(left) },
         next_at: at + header_bytes,
         fragment: (offset != 0 || is_more).then_some(Fragment { offset, is_more }),
@@ -91,6 +93,7 @@ pub(super) fn ipv6(bytes: &[u8], at: usize, declared_end: usize) -> Parsed {
         ttl: header[7],
         id: None,
         // 0 is a jumbogram (RFC 2675) or left to the network card.
+        declared_bytes: if payload == 0 { left } else { payload + 40 },
         packet_bytes: if payload == 0 { left } else { (payload + 40).min(left) },
         next_at: at + 40,
         fragment: None,
@@ -104,10 +107,11 @@ pub(super) fn ipv6(bytes: &[u8], at: usize, declared_end: usize) -> Parsed {
     Ok(parsed)
 }
 
-/// Hop-by-hop, routing, destination options, fragment, authentication, mobility, HIP and shim6 headers.
+/// Hop-by-hop, routing, destination options, fragment, authentication and shim6 headers. Mobility and HIP headers carry
+/// nothing behind them, and are the packet's protocol.
 fn extensions(bytes: &[u8], parsed: &mut IpHeader) {
     for _ in 0..MAX_EXTENSIONS {
-        let is_extension = matches!(parsed.protocol, 0 | 43 | 44 | 51 | 60 | 135 | 139 | 140);
+        let is_extension = matches!(parsed.protocol, 0 | 43 | 44 | 51 | 60 | 140);
         // What follows a fragment header belongs to the whole packet.
         let is_fragment = parsed.fragment.is_some();
         if !is_extension || is_fragment {

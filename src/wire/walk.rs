@@ -54,6 +54,8 @@ const MAX_TAGS: usize = 16;
 const UDP_BYTES: usize = 8;
 const PORT_VXLAN_GPE: u16 = 4790;
 const PORT_GENEVE: u16 = 6081;
+/// GRE in UDP, RFC 8086.
+const PORT_GRE: u16 = 4754;
 
 /// Decodes one frame and appends it to `chunk`. `bytes` are the captured ones, `original_bytes` the length on the wire.
 pub fn decode(link: LinkType, bytes: &[u8], original_bytes: u32, config: &DecodeConfig, chunk: &mut Chunk) {
@@ -163,20 +165,18 @@ impl<'a> Walker<'a> {
     }
 
     fn ethertype(&mut self, ethertype: u16, at: usize) -> Step {
-        let is_outermost = self.frame.tunnels == 0;
-        match ethertype {
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => return self.vlan(at),
-            0x8847 | 0x8848 => return self.mpls(at),
-            _ => {}
+        if matches!(ethertype, 0x8100 | 0x88a8 | 0x9100 | 0x9200) {
+            return self.vlan(at);
         }
-        if is_outermost {
+        if self.is_outermost() {
             self.frame.ethertype = ethertype;
             self.frame.layers.set(Layers::ETHERTYPE);
         }
         match ethertype {
+            0x8847 | 0x8848 => self.mpls(at),
             0x0800 => Ok(Next::Ipv4(at)),
             0x86dd => Ok(Next::Ipv6(at)),
-            0x0806 => {
+            0x0806 | 0x8035 => {
                 self.set_protocol(Protocol::Arp, at);
                 let packet = ArpPacket::parse(self.rest(at)).map_err(|kind| (Layer::Arp, at, kind))?;
                 self.frame.detail = self.chunk.arp.len() as u32;
@@ -221,7 +221,7 @@ impl<'a> Walker<'a> {
     fn vlan(&mut self, at: usize) -> Step {
         let tag = need::<4>(self.bytes, at, Layer::Vlan)?;
         self.count_tag(Layer::Vlan, at)?;
-        if self.frame.tunnels == 0 {
+        if self.is_outermost() {
             if !self.frame.layers.has(Layers::VLAN) {
                 self.frame.layers.set(Layers::VLAN);
                 self.frame.vlan_tci = be16(tag, 0);
@@ -254,6 +254,11 @@ impl<'a> Walker<'a> {
             Some(0) if self.rest(at).len() >= 18 => Ok(Next::Ethernet(at + 4)),
             _ => self.finish(Protocol::Mpls, at),
         }
+    }
+
+    /// The Ethernet frame at hand is the one on the wire, not one inside a tunnel or pseudowire.
+    fn is_outermost(&self) -> bool {
+        self.frame.tunnels == 0 && !self.frame.layers.has(Layers::MPLS)
     }
 
     fn count_tag(&mut self, layer: Layer, at: usize) -> Result<(), (Layer, usize, DecodeErrorKind)> {
@@ -293,7 +298,7 @@ impl<'a> Walker<'a> {
         frame.ip_protocol = header.protocol;
         frame.traffic_class = header.traffic_class;
         frame.ttl = header.ttl;
-        frame.ip_bytes = header.packet_bytes as u32;
+        frame.ip_bytes = header.declared_bytes as u32;
         frame.l3_at = at as u32;
         frame.l4_at = header.next_at as u32;
         frame.fragment_offset = 0;
@@ -426,9 +431,13 @@ impl<'a> Walker<'a> {
         if length != 0 && length < UDP_BYTES {
             return Err((Layer::Udp, at, DecodeErrorKind::BadField { field: "length", value: length as u64 }));
         }
+        // What is inside is read once, when the datagram is whole; where the capture was cut, it never will be.
+        if self.frame.layers.has(Layers::FRAGMENT) && self.bytes.len() >= self.declared_end {
+            return Ok(Next::Done);
+        }
         let port = self.frame.dst_port;
         if self.config.roce_ports.contains(&port) {
-            // A RoCE packet without its end is none; a tunnel's headers are whole in a first fragment.
+            // A RoCE packet without its end is none.
             return if self.frame.layers.has(Layers::FRAGMENT) { Ok(Next::Done) } else { self.roce_v2(payload_at) };
         }
         if self.config.vxlan_ports.contains(&port) {
@@ -437,6 +446,7 @@ impl<'a> Walker<'a> {
         match port {
             PORT_VXLAN_GPE => self.vxlan_gpe(payload_at),
             PORT_GENEVE => self.geneve(payload_at),
+            PORT_GRE => self.gre(payload_at),
             _ => Ok(Next::Done),
         }
     }
@@ -479,7 +489,7 @@ impl<'a> Walker<'a> {
         frame.traffic_class = header.traffic_class;
         frame.ttl = header.ttl;
         frame.ip_protocol = header.protocol;
-        frame.ip_bytes = header.packet_bytes as u32;
+        frame.ip_bytes = header.declared_bytes as u32;
         frame.l3_at = at as u32;
         frame.l4_at = at as u32 + 40;
         self.declared_end = at + header.packet_bytes;
@@ -525,25 +535,27 @@ impl<'a> Walker<'a> {
     /// After a tunnel header: an Ethernet frame that may hold something else than IP.
     fn enter_ethernet(&mut self, at: usize) -> Step {
         if self.rest(at).len() >= 14 {
-            let frame = &mut *self.frame;
-            let kept = Layers::MACS.0
-                | Layers::SOURCE_MAC_ONLY.0
-                | Layers::VLAN.0
-                | Layers::QINQ.0
-                | Layers::MPLS.0
-                | Layers::VNI.0
-                | Layers::ETHERTYPE.0
-                | Layers::REASSEMBLED.0;
-            frame.layers = Layers(frame.layers.0 & kept);
-            frame.src_ip = Ip::NONE;
-            frame.dst_ip = Ip::NONE;
-            (frame.src_port, frame.dst_port) = (0, 0);
+            self.leave_outer_packet();
         }
         Ok(Next::Ethernet(at))
     }
 
+    /// What the tunnel's own packet said is in its [`TunnelLayer`]; the frame speaks of what is inside.
+    fn leave_outer_packet(&mut self) {
+        let frame = &mut *self.frame;
+        frame.layers.clear(OF_PACKET);
+        frame.layers.clear(Layers::IP);
+        frame.src_ip = Ip::NONE;
+        frame.dst_ip = Ip::NONE;
+        (frame.src_port, frame.dst_port) = (0, 0);
+    }
+
     fn enter_ip(&mut self, at: usize, version: u8) -> Step {
         let inner = if version == 4 { Next::Ipv4(at) } else { Next::Ipv6(at) };
+        if let Some(first) = self.rest(at).first().map(|first| first >> 4).filter(|first| *first != version) {
+            let layer = if version == 4 { Layer::Ipv4 } else { Layer::Ipv6 };
+            return Err((layer, at, DecodeErrorKind::BadField { field: "version", value: u64::from(first) }));
+        }
         self.enter(TunnelKind::IpInIp, None, at, at)?;
         Ok(inner)
     }
@@ -561,11 +573,11 @@ impl<'a> Walker<'a> {
         self.enter_ethernet(inner_at)
     }
 
-    /// draft-ietf-nvo3-vxlan-gpe: the P bit says that a next protocol is given.
+    /// draft-ietf-nvo3-vxlan-gpe: the P bit says that a next protocol is given; some senders give it without the bit.
     fn vxlan_gpe(&mut self, at: usize) -> Step {
         let header = need::<8>(self.bytes, at, Layer::Vxlan)?;
         let vni = (header[0] & 0x08 != 0).then(|| be24(header, 4));
-        let next = if header[0] & 0x04 != 0 { header[3] } else { 3 };
+        let next = if header[0] & 0x04 != 0 || header[3] != 0 { header[3] } else { 3 };
         let inner_at = at + 8;
         if !matches!(next, 1..=3) {
             return Ok(Next::Done);
@@ -598,6 +610,10 @@ impl<'a> Walker<'a> {
             0x0800 => Ok(Next::Ipv4(at)),
             0x86dd => Ok(Next::Ipv6(at)),
             0x8847 | 0x8848 => self.mpls(at),
+            0x0806 => {
+                self.leave_outer_packet();
+                Ok(Next::EtherType(protocol, at))
+            }
             _ => Ok(Next::Done),
         }
     }
@@ -633,18 +649,27 @@ impl<'a> Walker<'a> {
             return self.enter_protocol(protocol, inner_at);
         }
         // Type I has no header of its own and comes without a GRE sequence number; II has 8 bytes, III 12 or 20.
-        let mut session = None;
+        let (mut session, mut frame_type) = (None, 0);
         if has_sequence {
             let erspan = need::<8>(self.bytes, inner_at, Layer::Erspan)?;
             session = Some(u32::from(be16(erspan, 2) & 0x3ff));
             inner_at += if protocol == 0x88be { 8 } else { 12 };
             if protocol == 0x22eb {
-                let trailer = need::<1>(self.bytes, inner_at - 1, Layer::Erspan)?;
-                inner_at += if trailer[0] & 1 == 1 { 8 } else { 0 };
+                let [kind, trailer] = *need::<2>(self.bytes, inner_at - 2, Layer::Erspan)?;
+                frame_type = kind >> 2 & 0x1f;
+                inner_at += if trailer & 1 == 1 { 8 } else { 0 };
             }
         }
         self.enter(kind, session, at, inner_at)?;
-        self.enter_ethernet(inner_at)
+        match frame_type {
+            0 => self.enter_ethernet(inner_at),
+            2 => match self.rest(inner_at).first().map(|first| first >> 4) {
+                Some(4) => Ok(Next::Ipv4(inner_at)),
+                Some(6) => Ok(Next::Ipv6(inner_at)),
+                _ => Ok(Next::Done),
+            },
+            _ => Ok(Next::Done),
+        }
     }
 }
 

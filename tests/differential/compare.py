@@ -76,6 +76,8 @@ class Result:
 
     def cell(self, table, field, ours, theirs, context):
         ours, theirs = normal(ours), normal(theirs)
+        if field.startswith("is_"):
+            ours, theirs = ours or None, theirs or None
         if ours is None and theirs is None:
             return
         name = f"{table}.{field}"

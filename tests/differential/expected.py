@@ -13,9 +13,10 @@ def network(stack: Stack, at: int | None) -> dict:
     get = lambda name: number(stack.value(name, layer))  # noqa: E731
     if layer.name == "ip":
         tos = get("ip.dsfield")
+        # In units of eight bytes.
         offset, more = get("ip.frag_offset"), get("ip.flags.mf")
         is_fragment = bool(offset or more)
-        return {
+        header = {
             "src_ip": stack.value("ip.src", layer),
             "dst_ip": stack.value("ip.dst", layer),
             "dscp": None if tos is None else tos >> 2,
@@ -25,9 +26,13 @@ def network(stack: Stack, at: int | None) -> dict:
             "ip_bytes": get("ip.len"),
             "ip_protocol": get("ip.proto"),
             "is_fragment": is_fragment,
-            # tshark 4.0 counts in bytes.
-            "fragment_offset": offset if is_fragment else None,
+            "fragment_offset": offset * 8 if is_fragment else None,
         }
+        for after in stack.layers[at + 1 :]:
+            if after.name != "ah":
+                break
+            header["ip_protocol"] = number(stack.value("ah.next_header", after))
+        return header
     chain = []
     for after in stack.layers[at + 1 :]:
         if not after.name.startswith("ipv6.") and after.name != "ah":
@@ -51,12 +56,11 @@ def network(stack: Stack, at: int | None) -> dict:
         name = {"ah": "ah.next_header"}.get(extension.name, f"{extension.name}.nxt")
         out["ip_protocol"] = number(stack.value(name, extension))
         if extension.name == "ipv6.fraghdr":
-            # In units of eight bytes in the header; tshark prints bytes.
             offset = number(stack.value("ipv6.fraghdr.offset", extension))
             more = number(stack.value("ipv6.fraghdr.more", extension))
             out["ip_id"] = number(stack.value("ipv6.fraghdr.ident", extension))
             out["is_fragment"] = bool(offset or more)
-            out["fragment_offset"] = offset if out["is_fragment"] else None
+            out["fragment_offset"] = offset * 8 if out["is_fragment"] else None
     return out
 
 
@@ -93,12 +97,15 @@ def tunnels(stack: Stack) -> list[dict]:
     for kind, outer, at in stack.tunnels():
         layer = stack.layers[at]
         header = network(stack, outer)
-        following = next((i for i in range(at if kind == "IPIP" else at + 1, len(stack.layers)) if stack.layers[i].name in NETWORK), None)
+        following = next((i for i in range(at if stack.layers[at].name in NETWORK else at + 1, len(stack.layers)) if stack.layers[i].name in NETWORK), None)
         inner = network(stack, following)
         udp = next((layer for layer in reversed(stack.layers[outer:at]) if layer.name == "udp"), None)
         vni = None
-        if kind in {"VXLAN", "GENEVE"}:
-            vni = number(stack.value(f"{kind.lower()}.vni", layer))
+        if kind.startswith("VXLAN"):
+            first = (stack.fields.get("vxlan.vni") or [None])[0]
+            vni = number(stack.value("vxlan.vni", layer) if layer.name == "vxlan" else first)
+        elif kind == "GENEVE":
+            vni = number(stack.value("geneve.vni", layer))
         elif kind == "ERSPAN":
             vni = number(stack.value("erspan.spanid", layer))
         elif kind == "GRE":
@@ -127,6 +134,10 @@ def packet(stack: Stack) -> dict:
     row = outermost(stack)
     networks = stack.networks()
     last = stack.layers[-1].name if stack.layers else None
+    # A frame in a tunnel that is no IP has no addresses; those of the tunnel's own packet are `outer_*`.
+    inner_frame = next((at for at in range(len(stack.layers) - 1, 0, -1) if stack.layers[at].name in {"eth", "arp"}), 0)
+    if networks and inner_frame > networks[-1]:
+        networks = []
     row |= network(stack, networks[-1] if networks else None)
     fields = stack.fields
     roce_v1 = last == "infiniband" and "udp" not in {layer.name for layer in stack.layers}
@@ -150,7 +161,8 @@ def packet(stack: Stack) -> dict:
         row["payload_bytes"] = number(stack.value("tcp.len", transport))
     elif last == "udp":
         length = number(stack.value("udp.length", transport))
-        row["payload_bytes"] = None if length is None else length - 8
+        # A length of 0 is left to the network card.
+        row["payload_bytes"] = None if not length else length - 8
     layers = tunnels(stack)
     row["tunnel"] = layers[-1]["kind"] if layers else None
     row["vni"] = next((layer["vni"] for layer in reversed(layers) if layer["vni"] is not None), None)

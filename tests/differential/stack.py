@@ -11,8 +11,6 @@ FOLLOWED = {
 }  # fmt: skip
 LAST = {"tcp", "icmp", "icmpv6", "arp", "infiniband", "macc", "sctp"}
 NETWORK = {"ip", "ipv6"}
-# Proto names of tshark that are spelled otherwise in its field names.
-COUNTED = {"pwethcw": None, "raw": None}
 
 
 @dataclass
@@ -69,11 +67,16 @@ class Stack:
                 before = self.layers[at - 1].name if at else None
                 if outer is not None and before in NETWORK | {"ipv6.hopopts", "ipv6.routing", "ipv6.dstopts", "ipv6.fraghdr", "ah"}:
                     found.append(("IPIP", outer, at))
+                elif outer is not None and before == "udp":
+                    # The generic protocol extension does not add its name to the stack.
+                    found.append(("VXLAN-GPE", outer, at))
                 outer = at
             elif outer is None:
                 continue
             elif layer.name == "vxlan":
-                found.append(("VXLAN", outer, at))
+                udp = next(layer for layer in reversed(self.layers[:at]) if layer.name == "udp")
+                is_gpe = self.value("udp.dstport", udp) == "4790"
+                found.append(("VXLAN-GPE" if is_gpe else "VXLAN", outer, at))
             elif layer.name == "geneve":
                 found.append(("GENEVE", outer, at))
             elif layer.name == "erspan":
