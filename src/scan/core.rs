@@ -115,8 +115,8 @@ impl Core {
             flow_limit: options.limits.flows / SHARDS + 1,
             streams: sinks.tcp.is_some() || sinks.tcp_flows.is_some(),
             connections: has_quality || sinks.tcp_flows.is_some() || sinks.flows.is_some(),
-            // Connections leave copies out, whatever else is asked for.
-            copies: has_quality || sinks.tcp_flows.is_some() || sinks.flows.is_some() || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of")),
+            // Connections and probes leave copies out, whatever else is asked for.
+            copies: has_quality || sinks.probes.is_some() || sinks.tcp_flows.is_some() || sinks.flows.is_some() || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of")),
             verdicts: sinks.tcp_flows.is_some() || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
             hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
             hasher: config.hasher.clone(),

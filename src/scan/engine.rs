@@ -121,10 +121,10 @@ impl Engine {
 fn needs_flows(request: &ScanRequest) -> bool {
     let wants = |column: &str| request.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| name == column));
     match request.table {
-        TableId::Tcp | TableId::TcpFlows | TableId::Flows | TableId::CaptureQuality => true,
+        TableId::Tcp | TableId::TcpFlows | TableId::Flows | TableId::Probes | TableId::CaptureQuality => true,
         TableId::Pause | TableId::Arp | TableId::Interfaces => false,
         TableId::Packets => wants("flow_id") || wants("duplicate_of") || wants("duplicate_kind"),
-        TableId::Roce | TableId::Tunnels | TableId::Probes | TableId::Icmp => wants("flow_id"),
+        TableId::Roce | TableId::Tunnels | TableId::Icmp => wants("flow_id"),
     }
 }
 

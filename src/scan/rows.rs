@@ -2,7 +2,7 @@
 
 use super::core::Context;
 use super::sink::Sink;
-use crate::analyze::{Probe, ProbeTracker};
+use crate::analyze::{CopyKind, Probe, ProbeTracker};
 use crate::capture::Record;
 use crate::tables::*;
 use crate::wire::{
@@ -342,7 +342,14 @@ impl TableRow for ArpRow {
 
 /// Shows the window's echo requests, replies and errors to the tracker.
 pub(super) fn follow_probes(context: &Context<'_>, probes: &mut ProbeTracker) {
+    let mut copies = context.copies.iter().peekable();
     for (at, record, frame, chunk) in context.frames() {
+        // The second sighting of a request is no second request: only the reply to the first would be looked at.
+        let copy = copies.next_if(|(index, _)| *index as usize == at);
+        let is_copy = copy.is_some_and(|(_, copy)| matches!(copy.kind, CopyKind::SameInterface | CopyKind::RouterHop));
+        if is_copy {
+            continue;
+        }
         let Some(message) = icmp_of(frame, chunk) else { continue };
         let vni = frame.layers.has(Layers::VNI).then_some(frame.vni);
         if let Some(echo) = message.echo {

@@ -139,8 +139,8 @@ impl Shard {
                 continue;
             };
             let copy = if needs.copies {
-                let (hash, sighting) = sighting_of(decoded.window, record, frame, chunk, &needs.hasher);
-                self.copy_finder.on_packet(hash, frame.ip_id != 0, sighting)
+                let (hash, has_id, sighting) = sighting_of(decoded.window, record, frame, chunk, &needs.hasher);
+                self.copy_finder.on_packet(hash, has_id, sighting)
             } else {
                 None
             };
@@ -338,14 +338,15 @@ fn sack_of<'a>(chunk: &'a Chunk, tcp: &TcpHeader) -> &'a [(u32, u32)] {
     chunk.sacks.get(first..first + usize::from(tcp.sack_count)).unwrap_or(&[])
 }
 
-/// What identifies the packet in a frame, and where it was seen.
+/// What identifies the packet in a frame, whether that is enough to know a copy on the same spot, and where it was seen.
 fn sighting_of(
     window: &Window,
     record: &Record,
     frame: &Frame,
     chunk: &Chunk,
     hasher: &FlowHasher,
-) -> (u64, Sighting) {
+) -> (u64, bool, Sighting) {
+    let mut has_id = frame.ip_id != 0;
     let (checksum, numbers) = match frame.protocol {
         Protocol::Tcp => chunk.tcp_of(frame).map_or((0, (0, 0)), |tcp| (tcp.checksum, (tcp.seq, tcp.ack))),
         Protocol::RoceV2 | Protocol::RoceV1 => {
@@ -359,7 +360,13 @@ fn sighting_of(
                 _ => usize::MAX,
             };
             let field = (frame.l4_at as usize).checked_add(at).and_then(|at| window.bytes(record).get(at..at + 2));
-            (field.map_or(0, |field| u16::from_be_bytes([field[0], field[1]])), (0, 0))
+            let echo = matches!(protocol, Protocol::Icmp | Protocol::Icmpv6)
+                .then(|| chunk.icmp.get(frame.detail as usize).and_then(|message| message.echo))
+                .flatten();
+            // A number that is used once identifies an echo message as well as an IP identification does.
+            has_id |= echo.is_some();
+            let numbers = echo.map_or((0, 0), |(identifier, sequence)| (u32::from(identifier), u32::from(sequence)));
+            (field.map_or(0, |field| u16::from_be_bytes([field[0], field[1]])), numbers)
         }
     };
     let sighting = Sighting {
@@ -371,5 +378,5 @@ fn sighting_of(
         tunnels: frame.tunnels,
         vni: frame.vni,
     };
-    (hasher.packet(frame, checksum, numbers), sighting)
+    (hasher.packet(frame, checksum, numbers), has_id, sighting)
 }
