@@ -66,8 +66,12 @@ impl Options {
 pub struct Limits {
     /// Largest packet or block, in bytes, that is believed.
     pub block_bytes: u32,
-    /// Most interfaces of one capture.
+    /// Most interfaces of one capture. Frames of further ones keep their sizes, without link type and time.
     pub interfaces: usize,
+    /// Most bytes of packet comments of one file; further comments are dropped.
+    pub comment_bytes: usize,
+    /// Most files of one capture.
+    pub files: usize,
     /// Most bytes a compressed file may grow to, as a multiple of its stored size (guards small "bombs").
     pub decompress_ratio: u64,
     /// Decompressed bytes that are always allowed, whatever the ratio.
@@ -89,6 +93,8 @@ impl Default for Limits {
         Self {
             block_bytes: 16 << 20,
             interfaces: 65_536,
+            comment_bytes: 64 << 20,
+            files: 10_000,
             decompress_ratio: 1_000,
             decompress_free_bytes: 1 << 30,
             tunnel_depth: 4,

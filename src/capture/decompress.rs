@@ -7,25 +7,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::sniff::Compression;
 use crate::options::Limits;
 
-/// Decompresses `stored`. Reading past the limits of `limits` ends with an error of kind `FileTooLarge`.
+/// Decompresses `stored` with at most about `decoder_bytes` of memory. Reading past the limits of `limits` ends with an error of kind `FileTooLarge`.
 pub(crate) fn decompressor(
     compression: Compression,
     stored: Box<dyn Read + Send>,
     stored_bytes: Arc<AtomicU64>,
     limits: &Limits,
+    decoder_bytes: u64,
 ) -> io::Result<Box<dyn Read + Send>> {
-    let stored = BufReader::with_capacity(256 << 10, stored);
+    let stored = BufReader::with_capacity(64 << 10, stored);
     let inner: Box<dyn Read + Send> = match compression {
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(stored)),
         Compression::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(stored)?;
-            // The window is memory that the file asks for: 128 MiB is what `zstd --long=27` writes.
-            decoder.window_log_max(27)?;
+            // The window is memory that the file asks for; 2^27 bytes is what `zstd --long=27` writes.
+            decoder.window_log_max((decoder_bytes / 2).max(1 << 20).ilog2().min(27))?;
             Box::new(decoder)
         }
         Compression::Lz4 => Box::new(Lz4Frames { inner: lz4_flex::frame::FrameDecoder::new(stored) }),
         Compression::Xz => {
-            let stream = liblzma::stream::Stream::new_auto_decoder(256 << 20, liblzma::stream::CONCATENATED)
+            let stream = liblzma::stream::Stream::new_auto_decoder(decoder_bytes, liblzma::stream::CONCATENATED)
                 .map_err(io::Error::other)?;
             Box::new(liblzma::bufread::XzDecoder::new_stream(stored, stream))
         }

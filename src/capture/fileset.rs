@@ -3,29 +3,45 @@
 //! Files whose spans of time follow each other (a `tcpdump -C`/`-W` ring) are read one after the other, and a file's
 //! interfaces continue those of the file before. Files whose spans overlap (one per host) are merged by time, each with
 //! interfaces of its own. A file is opened only when its first frame is due.
+//!
+//! The order of the rows does not depend on the order of the arguments: files that begin at the same time are ordered by
+//! name. Files that give no time come first.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::hash::{DefaultHasher, Hasher};
 
-use super::buffer::Buffer;
 use super::input::Input;
-use super::record::{CaptureFacts, Interface, Record, Window};
-use super::single::{SingleReader, WINDOW_RECORDS};
+use super::lane::{Ended, Interfaces, Lane, is_same_ring};
+use super::record::{CaptureFacts, Finding, Severity, Window};
+use super::single::SingleReader;
+use super::source::Share;
+use super::walk::WINDOW_RECORDS;
 use crate::error::Error;
 use crate::options::Limits;
 
 /// Clocks of two CPUs may disagree by this much where one file of a ring ends and the next begins.
 const RING_OVERLAP_NS: i64 = 1_000_000;
+/// Sets of more files than this do not hold them open between reads.
+const HELD_OPEN_FILES: usize = 64;
+/// Windows that are looked at for a file's first time.
+const LOOK_WINDOWS: usize = 4;
+/// Bytes by which a file is known again.
+const KNOWN_BY_BYTES: usize = 4_096;
+/// Memory for the windows of all decompressors together, while there are not very many of them.
+const DECODERS_BYTES: u64 = 512 << 20;
 
 /// Reads a capture of one or more inputs in the order of time.
 pub(crate) struct Reader {
     limits: Limits,
+    share: Share,
     pending: VecDeque<Pending>,
     lanes: Vec<Lane>,
-    /// Lanes that ended, whose interfaces a later file of the same ring continues.
+    /// Files that ended, whose interfaces a later file of the same ring continues.
     ended: Vec<Ended>,
-    /// Files overlapped: they are of several hosts, and only those of one name follow each other.
-    has_merged: bool,
+    /// Files were read side by side: there is more than one host.
+    has_overlapped: bool,
+    interfaces: Interfaces,
     facts: CaptureFacts,
     done_bytes: u64,
     total_bytes: Option<u64>,
@@ -33,10 +49,15 @@ pub(crate) struct Reader {
 
 struct Pending {
     file: u16,
-    name: String,
     first_time_ns: Option<i64>,
+    stored_bytes: Option<u64>,
+    known_by: Known,
     source: PendingSource,
 }
+
+/// Length and hash of a file's first bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Known(usize, u64);
 
 enum PendingSource {
     /// A file that was looked at and closed again.
@@ -44,34 +65,20 @@ enum PendingSource {
     Open(Box<SingleReader>, VecDeque<Window>),
 }
 
-/// A file being read.
-struct Lane {
-    reader: SingleReader,
-    windows: VecDeque<Window>,
-    /// Next record of the first window.
-    at: usize,
-    /// Time of the last record taken; stands in for records without one.
-    last_time_ns: i64,
-    interfaces: Vec<u32>,
-    continues: Option<Ended>,
-    is_read: bool,
-    done_bytes: u64,
-}
-
-#[derive(Clone)]
-struct Ended {
-    stem: String,
-    interfaces: Vec<u32>,
-}
-
 impl Reader {
     pub fn open(inputs: Vec<Input>, limits: &Limits) -> Result<Self, Error> {
+        Self::open_with(inputs, limits, Share::default())
+    }
+
+    pub(super) fn open_with(inputs: Vec<Input>, limits: &Limits, share: Share) -> Result<Self, Error> {
         if inputs.is_empty() {
             return Err(Error::Usage("no capture was given".to_owned()));
         }
-        if inputs.len() > usize::from(u16::MAX) {
-            return Err(Error::Usage(format!("{} files are too many for one capture (at most 65,535)", inputs.len())));
+        let most = limits.files.min(usize::from(u16::MAX));
+        if let Some(input) = inputs.get(most) {
+            return Err(Error::Limit { path: input.name().into(), limit: "files", value: most as u64 });
         }
+        let share = Share { is_reopened: share.is_reopened || inputs.len() > HELD_OPEN_FILES, ..share };
         let is_set = inputs.len() > 1;
         let mut pending = Vec::with_capacity(inputs.len());
         let mut facts = CaptureFacts::default();
@@ -82,36 +89,39 @@ impl Reader {
                 Input::Bytes(bytes) if is_set => Some(Input::Bytes(bytes.clone())),
                 _ => None,
             };
-            let mut reader = SingleReader::open(input, file as u16, limits)?;
-            total_bytes = total_bytes.and_then(|total| Some(total + reader.facts.stored_bytes?));
+            let look_share = if again.is_some() { Share { buffer_bytes: 64 << 10, ..share } } else { share };
+            let mut reader = SingleReader::open(input, file as u16, limits, look_share)?;
+            total_bytes = total_bytes.and_then(|total| total.checked_add(reader.facts.stored_bytes?));
             facts.files.push(reader.facts.clone());
+            let known_by = Known::of(reader.head(), KNOWN_BY_BYTES);
             let mut windows = VecDeque::new();
             if is_set {
                 // Only the head of the file is in memory yet, so this costs little.
-                while let Some(window) = reader.next_window()? {
-                    let has_time = window.records.iter().any(Record::has_time);
+                while reader.facts.first_time_ns.is_none() && windows.len() < LOOK_WINDOWS {
+                    let Some(window) = reader.next_window()? else { break };
                     windows.push_back(window);
-                    if has_time {
-                        break;
-                    }
                 }
             }
-            let first_time_ns = reader.facts.first_time_ns;
+            let (first_time_ns, stored_bytes) = (reader.facts.first_time_ns, reader.facts.stored_bytes);
             let source = match again {
                 Some(input) => PendingSource::Closed(input),
                 None => PendingSource::Open(Box::new(reader), windows),
             };
-            let name = facts.files.last().map_or_else(String::new, |file| file.name.clone());
-            pending.push(Pending { file: file as u16, name, first_time_ns, source });
+            pending.push(Pending { file: file as u16, first_time_ns, stored_bytes, known_by, source });
         }
-        // Stable: files that start at the same time stay in the order given.
-        pending.sort_by_key(|pending| pending.first_time_ns);
+        let name = |pending: &Pending| &facts.files[usize::from(pending.file)].name;
+        pending.sort_by(|a, b| {
+            let key = |pending: &Pending| (pending.first_time_ns, pending.known_by);
+            a.first_time_ns.cmp(&b.first_time_ns).then_with(|| name(a).cmp(name(b))).then_with(|| key(a).cmp(&key(b)))
+        });
         Ok(Self {
             limits: limits.clone(),
+            share,
             pending: pending.into(),
             lanes: Vec::new(),
             ended: Vec::new(),
-            has_merged: false,
+            has_overlapped: false,
+            interfaces: Interfaces::new(limits.interfaces),
             facts,
             done_bytes: 0,
             total_bytes,
@@ -133,26 +143,17 @@ impl Reader {
         self.fill_lanes()?;
         if self.lanes.is_empty() {
             if self.pending.is_empty() {
+                self.facts.interfaces.clone_from(&self.interfaces.all);
                 return Ok(None);
             }
             self.start_next()?;
-            self.fill_lanes()?;
         }
         let mut window = match self.lanes.as_mut_slice() {
             [] => Window::default(),
             // The usual case: one file, or one file of a ring. Its windows go through as they are.
-            [lane] if lane.at == 0 && !is_due(&self.pending, lane.window_end()) => lane.take_window(),
+            [lane] if lane.is_at_window_start() && !is_due(&self.pending, lane.window_end()) => lane.take_window(),
             _ => self.merge()?,
         };
-        for lane in &mut self.lanes {
-            lane.number_interfaces(&mut self.facts.interfaces, &self.limits);
-        }
-        // Records carry their lane's numbers until here; only lanes know the capture's.
-        for record in &mut window.records {
-            if let Some(lane) = self.lanes.iter().find(|lane| lane.reader.file == record.file) {
-                record.interface = lane.interfaces.get(record.interface as usize).copied().unwrap_or(0);
-            }
-        }
         let running: u64 = self.lanes.iter().map(|lane| lane.done_bytes).sum();
         window.done_bytes = self.done_bytes + running;
         window.total_bytes = self.total_bytes;
@@ -164,140 +165,129 @@ impl Reader {
         let mut index = 0;
         while index < self.lanes.len() {
             let lane = &mut self.lanes[index];
-            lane.fill()?;
-            if lane.windows.is_empty() && lane.is_read {
-                let lane = self.lanes.swap_remove(index);
+            lane.fill(&mut self.interfaces)?;
+            if lane.has_ended() {
+                let lane = self.lanes.remove(index);
                 self.retire(lane);
             } else {
                 index += 1;
             }
         }
-        self.lanes.sort_by_key(|lane| lane.reader.file);
         Ok(())
     }
 
-    fn retire(&mut self, mut lane: Lane) {
-        lane.number_interfaces(&mut self.facts.interfaces, &self.limits);
-        for (local, interface) in lane.reader.interfaces.iter().enumerate() {
-            let Some(global) = lane.interfaces.get(local).and_then(|at| self.facts.interfaces.get_mut(*at as usize)) else {
-                continue;
-            };
-            let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
-                (Some(a), Some(b)) => Some(a.saturating_add(b)),
-                (a, b) => a.or(b),
-            };
-            global.frames += interface.frames;
-            global.interface_drops = sum(global.interface_drops, interface.interface_drops);
-            global.os_drops = sum(global.os_drops, interface.os_drops);
-        }
+    fn retire(&mut self, lane: Lane) {
         self.done_bytes += lane.reader.facts.stored_bytes.unwrap_or(lane.done_bytes);
-        self.facts.findings.append(&mut lane.reader.findings);
-        let stem = stem(&lane.reader.facts.name);
-        if let Some(facts) = self.facts.files.get_mut(usize::from(lane.reader.file)) {
-            *facts = lane.reader.facts.clone();
+        let (ended, mut reader) = lane.end(&mut self.interfaces);
+        self.facts.findings.append(&mut reader.findings);
+        if let Some(facts) = self.facts.files.get_mut(usize::from(reader.file)) {
+            *facts = reader.facts;
         }
-        self.ended.push(Ended { stem, interfaces: lane.interfaces });
+        self.ended.push(ended);
     }
 
+    /// Starts the file that is due next. One that is gone since it was looked at is reported and left out.
     fn start_next(&mut self) -> Result<(), Error> {
         let Some(pending) = self.pending.pop_front() else { return Ok(()) };
         let (reader, windows) = match pending.source {
-            PendingSource::Closed(input) => {
-                (SingleReader::open(input, pending.file, &self.limits)?, VecDeque::new())
-            }
             PendingSource::Open(reader, windows) => (*reader, windows),
+            PendingSource::Closed(input) => {
+                match SingleReader::open(input, pending.file, &self.limits, self.share_of_next()) {
+                    Ok(mut reader) => {
+                        let is_shorter = reader.facts.stored_bytes < pending.stored_bytes;
+                        if is_shorter || Known::of(reader.head(), pending.known_by.0) != pending.known_by {
+                            reader.findings.push(file_changed(pending.file, "its content is another"));
+                        }
+                        (reader, VecDeque::new())
+                    }
+                    Err(error) => {
+                        self.facts.findings.push(file_changed(pending.file, &error.to_string()));
+                        return Ok(());
+                    }
+                }
+            }
         };
-        let own_stem = stem(&reader.facts.name);
-        self.has_merged |= !self.lanes.is_empty();
-        // Where other hosts are read too, only a file of the same name but for its number continues one that ended.
-        let same = self.ended.iter().rposition(|ended| ended.stem == own_stem);
-        let continued = match same {
-            Some(at) => Some(self.ended.remove(at)),
-            None if self.lanes.is_empty() && !self.has_merged => self.ended.pop(),
-            None => None,
-        };
-        self.lanes.push(Lane {
-            reader,
-            windows,
-            at: 0,
-            last_time_ns: pending.first_time_ns.unwrap_or(i64::MIN),
-            interfaces: Vec::new(),
-            continues: continued,
-            is_read: false,
-            done_bytes: 0,
-        });
-        self.lanes.sort_by_key(|lane| lane.reader.file);
+        self.has_overlapped |= !self.lanes.is_empty();
+        let continued = self.continued_by(&reader.facts.name);
+        let mut lane = Lane::new(reader, pending.first_time_ns, continued);
+        lane.adopt(windows, &mut self.interfaces);
+        lane.fill(&mut self.interfaces)?;
+        self.lanes.push(lane);
         Ok(())
+    }
+
+    /// The ended file whose interfaces the file called `name` continues.
+    fn continued_by(&mut self, name: &str) -> Option<Ended> {
+        let same_ring = self.ended.iter().rposition(|ended| ended.is_same_ring(name));
+        match same_ring {
+            Some(at) => Some(self.ended.remove(at)),
+            // Files that follow each other are one host's whatever their names, unless there is more than one host.
+            None if !self.has_overlapped => self.ended.pop(),
+            None => None,
+        }
+    }
+
+    /// The more files are read side by side, the less memory each may take.
+    fn share_of_next(&self) -> Share {
+        let running = self.lanes.len();
+        let most = match running {
+            0..8 => 8 << 20,
+            8..64 => 1 << 20,
+            _ => 64 << 10,
+        };
+        let decoder_bytes = (DECODERS_BYTES / (running as u64 + 1)).max(16 << 20).min(self.share.decoder_bytes);
+        Share { buffer_bytes: self.share.buffer_bytes.min(most), decoder_bytes, ..self.share }
     }
 
     /// Takes records in the order of time from all lanes, and starts files as they fall due.
     fn merge(&mut self) -> Result<Window, Error> {
         let mut merged = Window::default();
-        let mut held: Vec<(u16, Arc<Buffer>, u16)> = Vec::new();
+        if self.lanes.iter().any(Lane::is_waiting) {
+            return Ok(merged);
+        }
+        // Lanes stay at their places while this runs. Among equal times the one that began first comes first.
+        let mut next: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            lane.start_merging();
+            next.push(Reverse((lane.next_time(), index)));
+        }
         while merged.records.len() < WINDOW_RECORDS {
-            let next = self.lanes.iter().enumerate().min_by_key(|(_, lane)| lane.next_time());
-            let Some((index, time_ns)) = next.map(|(index, lane)| (index, lane.next_time())) else { break };
-            if is_due(&self.pending, time_ns) {
-                if self.is_ring_seam(index)? {
-                    // The file goes on before the next one starts, although their clocks overlap a little.
-                } else {
-                    self.start_next()?;
-                    self.fill_lanes()?;
-                    continue;
+            let Some(Reverse((time_ns, index))) = next.pop() else { break };
+            if is_due(&self.pending, time_ns) && !(next.is_empty() && self.is_ring_seam(index)?) {
+                next.push(Reverse((time_ns, index)));
+                let lanes = self.lanes.len();
+                self.start_next()?;
+                if let Some(lane) = self.lanes.get(lanes) {
+                    if lane.is_waiting() {
+                        break;
+                    }
+                    if !lane.has_ended() {
+                        next.push(Reverse((lane.next_time(), lanes)));
+                    }
                 }
+                continue;
             }
-            let lane = &mut self.lanes[index];
-            let Some(window) = lane.windows.front() else { break };
-            let Some(record) = window.records.get(lane.at) else { break };
-            let mut record = *record;
-            let Some(buffer) = window.buffers.get(usize::from(record.buffer)) else { break };
-            let file = record.file;
-            let known = held.iter().find(|(of, held, _)| *of == file && Arc::ptr_eq(held, buffer)).map(|(_, _, at)| *at);
-            record.buffer = match known {
-                Some(at) => at,
-                None => {
-                    let at = merged.buffers.len() as u16;
-                    merged.buffers.push(buffer.clone());
-                    held.retain(|(of, _, _)| *of != file);
-                    held.push((file, buffer.clone(), at));
-                    at
-                }
-            };
-            if record.flags & Record::COMMENT != 0
-                && let Ok(at) = window.comments.binary_search_by_key(&(lane.at as u32), |(index, _)| *index)
-            {
-                merged.comments.push((merged.records.len() as u32, window.comments[at].1.clone()));
+            let Some(lane) = self.lanes.get_mut(index) else { break };
+            lane.move_record(&mut merged);
+            lane.fill(&mut self.interfaces)?;
+            if lane.is_waiting() || lane.has_ended() {
+                // The caller sees to it before more is merged: another file may continue the one that ended.
+                break;
             }
-            merged.records.push(record);
-            lane.last_time_ns = record.time().unwrap_or(lane.last_time_ns);
-            lane.at += 1;
-            if lane.at >= window.records.len() {
-                lane.windows.pop_front();
-                lane.at = 0;
-                lane.fill()?;
-                if lane.windows.is_empty() {
-                    // It ended or has nothing yet: either way the caller sees to it before more is merged.
-                    break;
-                }
-            }
+            next.push(Reverse((lane.next_time(), index)));
         }
         Ok(merged)
     }
 
     /// Whether the file due next follows the only one being read, whose last frames merely overlap its first.
     fn is_ring_seam(&mut self, index: usize) -> Result<bool, Error> {
-        let Some(due_ns) = self.pending.front().and_then(|pending| pending.first_time_ns) else { return Ok(true) };
-        if self.lanes.len() != 1 {
+        let Some(due_ns) = self.pending.front().and_then(|pending| pending.first_time_ns) else { return Ok(false) };
+        let due_name = self.pending.front().and_then(|due| self.facts.files.get(usize::from(due.file)));
+        let Some(lane) = self.lanes.get_mut(index) else { return Ok(false) };
+        if self.has_overlapped && due_name.is_some_and(|due| !is_same_ring(&due.name, &lane.reader.facts.name)) {
             return Ok(false);
         }
-        let due_stem = self.pending.front().map(|pending| stem(&pending.name));
-        let lane = &mut self.lanes[index];
-        if self.has_merged && due_stem != Some(stem(&lane.reader.facts.name)) {
-            return Ok(false);
-        }
-        while !lane.is_read && lane.windows.len() < 3 {
-            lane.read_one()?;
-        }
+        lane.read_ahead(&mut self.interfaces)?;
         if !lane.is_read {
             return Ok(false);
         }
@@ -307,78 +297,24 @@ impl Reader {
     }
 }
 
-impl Lane {
-    fn fill(&mut self) -> Result<(), Error> {
-        while self.windows.is_empty() && !self.is_read {
-            let before = self.done_bytes;
-            self.read_one()?;
-            if self.windows.is_empty() && !self.is_read && self.done_bytes == before {
-                // Interrupted while waiting: the caller asks its observer, then comes back.
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn read_one(&mut self) -> Result<(), Error> {
-        match self.reader.next_window()? {
-            None => self.is_read = true,
-            Some(window) => {
-                self.done_bytes = window.done_bytes;
-                if !window.records.is_empty() {
-                    self.windows.push_back(window);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn take_window(&mut self) -> Window {
-        let window = self.windows.pop_front().unwrap_or_default();
-        self.last_time_ns = window.records.iter().rev().find_map(Record::time).unwrap_or(self.last_time_ns);
-        window
-    }
-
-    /// Latest time in the window at hand.
-    fn window_end(&self) -> i64 {
-        let records = self.windows.front().map_or(&[][..], |window| &window.records);
-        records.iter().filter_map(Record::time).max().unwrap_or(self.last_time_ns)
-    }
-
-    fn next_time(&self) -> i64 {
-        let record = self.windows.front().and_then(|window| window.records.get(self.at));
-        record.map_or(i64::MAX, |record| record.time().unwrap_or(self.last_time_ns))
-    }
-
-    /// Gives the file's interfaces their numbers in the capture.
-    fn number_interfaces(&mut self, all: &mut Vec<Interface>, limits: &Limits) {
-        for local in self.interfaces.len()..self.reader.interfaces.len() {
-            let interface = &self.reader.interfaces[local];
-            let continued = self.continues.as_ref().and_then(|ended| ended.interfaces.get(local).copied());
-            let is_same = |at: &u32| {
-                all.get(*at as usize).is_some_and(|old| old.link == interface.link && old.name == interface.name)
-            };
-            let number = match continued.filter(is_same) {
-                Some(number) => number,
-                None if all.len() >= limits.interfaces => all.len() as u32 - 1,
-                None => {
-                    // Frames and drops are added when the file ends.
-                    let fresh = Interface { frames: 0, interface_drops: None, os_drops: None, ..interface.clone() };
-                    all.push(fresh);
-                    all.len() as u32 - 1
-                }
-            };
-            self.interfaces.push(number);
-        }
+impl Known {
+    fn of(head: &[u8], most: usize) -> Self {
+        let head = &head[..head.len().min(most)];
+        // Keys are fixed, so the same bytes give the same hash in every run.
+        let mut hasher = DefaultHasher::new();
+        hasher.write(head);
+        Self(head.len(), hasher.finish())
     }
 }
 
+fn file_changed(file: u16, reason: &str) -> Finding {
+    Finding::new("file_changed", Severity::Error).in_file(file).detail("reason", reason)
+}
+
+/// Whether the next file begins no later than `time_ns`. Files without times come before all others.
 fn is_due(pending: &VecDeque<Pending>, time_ns: i64) -> bool {
-    pending.front().is_some_and(|next| next.first_time_ns.is_none_or(|first| first <= time_ns))
+    pending.front().is_some_and(|next| next.first_time_ns.is_some_and(|first| first <= time_ns))
 }
 
-/// The file name without the number that `tcpdump -C`, `-W` or `dumpcap -b` give it.
-fn stem(name: &str) -> String {
-    let without_date = name.split("_0").next().unwrap_or(name);
-    without_date.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
-}
+#[cfg(test)]
+mod tests;

@@ -7,12 +7,17 @@ mod buffer;
 mod decompress;
 mod fileset;
 mod input;
+mod lane;
 mod pcap;
 mod pcapng;
 mod record;
-pub(crate) mod single;
+mod single;
 mod sniff;
+mod source;
+#[cfg(test)]
+mod testing;
 mod timestamp;
+mod walk;
 
 pub use input::Input;
 pub use record::{Finding, FindingSubject, Interface, LinkType, Record, Window};

@@ -21,6 +21,8 @@ impl LinkType {
     pub const LINUX_SLL2: Self = Self(276);
     /// No interface description says what the frame is.
     pub const UNKNOWN: Self = Self(u16::MAX);
+    /// Not a packet, but something that Wireshark numbers as it numbers packets (a custom block, a log entry).
+    pub const NO_PACKET: Self = Self(u16::MAX - 1);
 
     /// Whether the frames of this link type are decoded.
     pub fn is_known(self) -> bool {
@@ -62,6 +64,7 @@ impl LinkType {
             247 => "INFINIBAND",
             253 => "NETLINK",
             276 => "LINUX_SLL2",
+            65_534 => "NO_PACKET",
             u16::MAX => "UNKNOWN",
             _ => "OTHER",
         }
@@ -110,7 +113,7 @@ impl Record {
 pub struct Window {
     pub records: Vec<Record>,
     pub(crate) buffers: Vec<Arc<Buffer>>,
-    /// Comments, by index into `records`, ascending.
+    /// Comments, by index into `records`, ascending; a record with several has several entries.
     pub comments: Vec<(u32, String)>,
     /// Input consumed so far, as stored.
     pub done_bytes: u64,
@@ -266,6 +269,7 @@ pub struct FileFacts {
     /// Size as stored, where known.
     pub stored_bytes: Option<u64>,
     pub frames: u64,
+    /// Earliest and latest time of a frame.
     pub first_time_ns: Option<i64>,
     pub last_time_ns: Option<i64>,
 }

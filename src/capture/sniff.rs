@@ -55,7 +55,12 @@ pub enum LooksLike {
     Erf,
     Parquet,
     Arrow,
-    /// Compressed, but its content is no capture.
+    /// A pcap variant of certain devices, which Wireshark reads.
+    PcapVariant,
+    /// Compressed, and what is inside is text, compressed again, nothing, or of no known kind.
+    CompressedText,
+    CompressedTwice,
+    CompressedEmpty,
     CompressedOther,
     Unknown,
 }
@@ -84,6 +89,10 @@ impl LooksLike {
             Self::Erf => "erf",
             Self::Parquet => "parquet",
             Self::Arrow => "arrow",
+            Self::PcapVariant => "pcap_variant",
+            Self::CompressedText => "compressed_text",
+            Self::CompressedTwice => "compressed_twice",
+            Self::CompressedEmpty => "compressed_empty",
             Self::CompressedOther => "compressed_other",
             Self::Unknown => "unknown",
         }
@@ -113,6 +122,10 @@ impl LooksLike {
             Self::Erf => "looks_like.erf",
             Self::Parquet => "looks_like.parquet",
             Self::Arrow => "looks_like.arrow",
+            Self::PcapVariant => "looks_like.pcap_variant",
+            Self::CompressedText => "looks_like.compressed_text",
+            Self::CompressedTwice => "looks_like.compressed_twice",
+            Self::CompressedEmpty => "looks_like.compressed_empty",
             Self::CompressedOther => "looks_like.compressed_other",
             Self::Unknown => "looks_like.unknown",
         }
@@ -121,11 +134,13 @@ impl LooksLike {
     /// What to do about it: formats that Wireshark's `editcap` converts share one advice, archives another.
     pub(crate) fn advice_key(self) -> &'static str {
         match self {
-            Self::Snoop | Self::NetMon | Self::Sniffer | Self::Observer | Self::Erf => "advice.convert",
+            Self::Snoop | Self::NetMon | Self::Sniffer | Self::Observer | Self::Erf | Self::PcapVariant => {
+                "advice.convert"
+            }
             Self::Etl => "advice.etl",
-            Self::Zip | Self::Rar | Self::SevenZip | Self::Tar | Self::Bzip2 => "advice.unpack",
+            Self::Zip | Self::Rar | Self::SevenZip | Self::Tar | Self::Bzip2 | Self::CompressedTwice => "advice.unpack",
             Self::TcpdumpText => "advice.tcpdump_text",
-            Self::Empty | Self::CutHeader => "advice.empty",
+            Self::Empty | Self::CutHeader | Self::CompressedEmpty => "advice.empty",
             Self::Parquet | Self::Arrow => "advice.table",
             _ => "advice.other",
         }
@@ -169,7 +184,7 @@ pub(crate) fn sniff(head: &[u8]) -> Content {
 }
 
 fn other(head: &[u8]) -> LooksLike {
-    const MAGICS: [(&[u8], LooksLike); 22] = [
+    const MAGICS: [(&[u8], LooksLike); 28] = [
         (b"snoop\0\0\0", LooksLike::Snoop),
         (b"RTSS", LooksLike::NetMon),
         (b"GMBU", LooksLike::NetMon),
@@ -192,6 +207,13 @@ fn other(head: &[u8]) -> LooksLike {
         (b"<html", LooksLike::Html),
         (b"<HTML", LooksLike::Html),
         (b"\0\x02\0\0\0\0\0\0ETL", LooksLike::Etl),
+        // Ixia lcap (hardware and software) and Navtel, in both byte orders.
+        (b"\xac\x01\x00\x1c", LooksLike::PcapVariant),
+        (b"\x1c\x00\x01\xac", LooksLike::PcapVariant),
+        (b"\xab\x01\x00\x1c", LooksLike::PcapVariant),
+        (b"\x1c\x00\x01\xab", LooksLike::PcapVariant),
+        (b"\x12\xcb\xe2\xa1", LooksLike::PcapVariant),
+        (b"\xa1\xe2\xcb\x12", LooksLike::PcapVariant),
     ];
     if let Some((_, what)) = MAGICS.iter().find(|(bytes, _)| head.starts_with(bytes)) {
         return *what;

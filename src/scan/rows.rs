@@ -40,7 +40,10 @@ pub(super) fn packet_rows(context: &Context<'_>, sink: &mut Sink<PacketRow>) {
     let mut copies = context.copies.iter().peekable();
     let mut comments = context.decoded.window.comments.iter().peekable();
     for (at, record, frame, chunk) in context.frames() {
-        let comment = comments.next_if(|(index, _)| *index as usize == at).map(|(_, text)| text.clone());
+        let mut comment: Option<String> = None;
+        while let Some((_, text)) = comments.next_if(|(index, _)| *index as usize == at) {
+            comment = Some(comment.map_or_else(|| text.clone(), |before| format!("{before}\n{text}")));
+        }
         let copy = copies.next_if(|(index, _)| *index as usize == at).map(|(_, copy)| *copy);
         let mut row = packet_row(context, at, record, frame, chunk);
         row.comment = comment;

@@ -83,7 +83,9 @@ impl Tally {
             if is_cut {
                 self.cut.add(record);
             }
-            if !record.link.is_known() {
+            if record.link == LinkType::NO_PACKET {
+                // Its file says so in a finding of its own.
+            } else if !record.link.is_known() {
                 self.unknown_link.add(record);
                 self.unknown_link_type = self.unknown_link_type.or(Some(record.link));
             } else if frame.stop != 0 && !is_cut && frame.protocol != Protocol::Unknown {
