@@ -140,7 +140,7 @@ class Capture:
         return [dict(one) for one in self.overview()["files"]]
 
     def quality(self, lang: str | None = None) -> list[Finding]:
-        """What is to be known of the capture before its figures are believed, in English (``en``) or Chinese (``zh``)."""
+        """What is to be known of the capture before its figures are believed, in English or Chinese (``zh``)."""
         lang = default_lang() if lang is None else lang
         if lang not in LANGUAGES:
             raise UsageError(f"lang must be one of {', '.join(LANGUAGES)}, not {lang!r}")
@@ -182,12 +182,12 @@ def open(
 ) -> Capture:
     """Opens one or more files as one capture.
 
-    ``paths``: paths, bytes or objects with ``read(n)``; ``"-"`` is standard input. What can be read only once is kept in
-    memory (2 GiB at most).
+    ``paths``: paths, bytes or objects with ``read(n)``; ``"-"`` is standard input. What can be read only once is kept
+    in memory (2 GiB at most).
     ``threads``: workers; the rows are the same for any number. ``link_speed_bps``: turns pause quanta into nanoseconds.
     ``vxlan_ports``, ``roce_ports``: UDP destination ports, by default 4789 and 8472, and 4791.
-    ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and once
-    at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
+    ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and
+    once at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
     """
     core = _core.open(
         _arguments.inputs(paths),

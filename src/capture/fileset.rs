@@ -77,6 +77,7 @@ impl Reader {
             let again = match &input {
                 Input::Path(path) if is_set && path.is_file() => Some(Input::Path(path.clone())),
                 Input::Bytes(bytes) if is_set => Some(Input::Bytes(bytes.clone())),
+                Input::NamedBytes(bytes, name) if is_set => Some(Input::NamedBytes(bytes.clone(), name.clone())),
                 _ => None,
             };
             let mut reader = SingleReader::open(input, file as u16, limits)?;

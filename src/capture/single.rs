@@ -478,7 +478,7 @@ type Raw = (Box<dyn Read + Send>, Option<u64>, Option<File>);
 
 fn open_raw(input: Input, path: &Path) -> Result<Raw, Error> {
     match input {
-        Input::Bytes(bytes) => {
+        Input::Bytes(bytes) | Input::NamedBytes(bytes, _) => {
             let length = bytes.len() as u64;
             Ok((Box::new(io::Cursor::new(bytes)), Some(length), None))
         }

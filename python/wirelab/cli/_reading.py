@@ -52,7 +52,8 @@ def _speed(text: str | None) -> int | None:
     number, unit = match.groups()
     factor = 1000 ** "_kmgt".index(unit.lower() or "_")
     whole_part, _, fraction = number.partition(".")
-    return int(whole_part + fraction) * factor // 10 ** len(fraction)
+    bits_per_s: int = int(whole_part + fraction) * factor // 10 ** len(fraction)
+    return bits_per_s
 
 
 class Progress:
