@@ -144,6 +144,23 @@ def test_a_reader_that_goes_away_ends_it_quietly(large: Path) -> None:
         assert (process.wait(timeout=60), error) == (0, b""), format
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+@pytest.mark.parametrize("format", ["csv", "table", "jsonl", "parquet", "arrow"])
+def test_memory_stays_bounded_whatever_the_size(large: Path, format: str) -> None:
+    code = """
+import resource, sys
+from wirelab.cli import main
+assert main(sys.argv[1:]) == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+    columns = ["--columns", "frame_no,time,src_ip"]
+    command = [sys.executable, "-c", code, "table", "packets", str(large), "--format", format, *columns]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300)
+    assert done.returncode == 0
+    # The rows alone are several times as much.
+    assert int(done.stderr) < 250_000, f"{int(done.stderr):,} kB"
+
+
 @pytest.mark.parametrize("command", [["info"], ["table", "packets"], ["table", "tcp", "--format", "csv"]])
 def test_what_cannot_be_read_is_one_message_and_exit_code_1(wirelab: Run, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "text.pcap").write_text("hello, this is my homework")

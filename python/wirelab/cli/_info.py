@@ -246,7 +246,7 @@ class _Page:
             ]
             for one in every[:_SHOWN]
         ]
-        head = [self.say(key) for key in ("interface", "link", "snap_length", "frames", "drops", "file")]
+        head = [self.say(key) for key in ("interface", "link", "snap_length", "frames_column", "drops", "file")]
         kinds = "llrrrl"
         if len(self.seen["files"]) < 2:
             head, rows, kinds = head[:-1], [row[:-1] for row in rows], kinds[:-1]
