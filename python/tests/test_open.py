@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PFC, PING, ROCE, TCP, frame_count, sample
+from conftest import PFC, PING, ROCE, TCP, VXLAN, frame_count, sample
 
 import wirelab as wl
 
@@ -106,6 +106,9 @@ def test_options_reach_the_core() -> None:
         assert pause_ns == quanta * 512 * 10**9 // 10**11
     assert wl.open(ROCE).roce.num_rows > 0
     assert wl.open(ROCE, roce_ports=[9]).roce.num_rows == 0
+    for checksums, is_known in (("on", True), ("off", False)):
+        column = wl.open(VXLAN, checksums=checksums).packets.to_arrow()["ip_checksum"]
+        assert (column.null_count == 0) is is_known
     one, many = (wl.open(TCP, threads=n).tcp.to_arrow() for n in (1, 3))
     assert one.equals(many)
 
@@ -119,6 +122,7 @@ def test_options_reach_the_core() -> None:
         {"link_speed_bps": 0},
         {"vxlan_ports": [70_000]},
         {"roce_ports": "x"},
+        {"checksums": "yes"},
         {"progress": 3},
     ],
 )

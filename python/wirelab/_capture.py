@@ -178,6 +178,7 @@ def open(
     link_speed_bps: int | None = None,
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
+    checksums: str = "auto",
     progress: _arguments.Progress | None = None,
 ) -> Capture:
     """Opens one or more files as one capture.
@@ -186,12 +187,13 @@ def open(
     in memory (2 GiB at most).
     ``threads``: workers; the rows are the same for any number. ``link_speed_bps``: turns pause quanta into nanoseconds.
     ``vxlan_ports``, ``roce_ports``: UDP destination ports, by default 4789 and 8472, and 4791.
+    ``checksums``: verified or not (``"on"``, ``"off"``); ``"auto"`` where the input is not too large for it.
     ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and
     once at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
     """
     core = _core.open(
         _arguments.inputs(paths),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports),
+        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
         _arguments.progress(progress),
     )
     return Capture(core)

@@ -94,6 +94,7 @@ def scan(
     link_speed_bps: int | None = None,
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
+    checksums: str = "auto",
     progress: _arguments.Progress | None = None,
 ) -> Scan:
     """Streams one table of a capture, whatever its size.
@@ -103,14 +104,15 @@ def scan(
     ``time_from``, ``time_to``: rows from the one (included) to the other (not included), as nanoseconds since 1970
     (int), ISO 8601 text or a datetime; UTC where no zone is named.
     ``host``, ``port``: rows that speak of this IP address or port, in any role; one or several.
-    ``threads``: workers; the rows are the same for any number. ``progress``: called as in :func:`wirelab.open`.
+    ``threads``, ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``, ``progress``: as of
+    :func:`wirelab.open`.
     """
     run = _core.scan(
         _arguments.inputs([paths]),
         table,
         _arguments.columns(columns),
         _arguments.row_filter(time_from, time_to, host, port),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports),
+        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
         _arguments.progress(progress),
     )
     return Scan(table, run)

@@ -123,4 +123,10 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", help="worker threads (default: one per core)")
     parser.add_argument("--link-speed", metavar="BIT/S", help="turns pause quanta into time, as 100G or 25000000000")
     parser.add_argument("--vxlan-port", metavar="N", action="append", help="UDP port of VXLAN; may be repeated")
+    parser.add_argument(
+        "--checksums",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="verify them (default: unless the input is large)",
+    )
     parser.add_argument("--roce-port", metavar="N", action="append", help="UDP port of RoCEv2; may be repeated")

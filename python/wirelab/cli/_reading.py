@@ -24,6 +24,7 @@ def options(given: argparse.Namespace) -> dict[str, Any]:
         "link_speed_bps": _speed(given.link_speed),
         "vxlan_ports": wholes(given.vxlan_port, "--vxlan-port"),
         "roce_ports": wholes(given.roce_port, "--roce-port"),
+        "checksums": given.checksums,
     }
 
 
