@@ -48,7 +48,7 @@ struct State {
 /// An input that can be read again.
 enum Kept {
     Path(PathBuf),
-    Bytes(Arc<[u8]>),
+    Bytes(Arc<[u8]>, String),
 }
 
 /// Opens one or more files (or bytes, or readers) as one capture. Fails at once where one of them is no capture.
@@ -129,7 +129,7 @@ impl Capture {
     pub fn inputs(&self) -> Vec<Input> {
         let again = |kept: &Kept| match kept {
             Kept::Path(path) => Input::Path(path.clone()),
-            Kept::Bytes(bytes) => Input::Bytes(bytes.clone()),
+            Kept::Bytes(bytes, name) => Input::NamedBytes(bytes.clone(), name.clone()),
         };
         self.inputs.iter().map(again).collect()
     }
@@ -148,9 +148,11 @@ impl std::fmt::Debug for Capture {
 
 /// Files are read again for each table; what cannot be is kept in memory, up to a limit.
 fn keep(input: Input) -> Result<Kept, Error> {
-    let name = PathBuf::from(input.name());
+    let input_name = input.name();
+    let name = PathBuf::from(&input_name);
     let reader: Box<dyn Read + Send> = match input {
-        Input::Bytes(bytes) => return Ok(Kept::Bytes(bytes)),
+        Input::Bytes(bytes) => return Ok(Kept::Bytes(bytes, input_name)),
+        Input::NamedBytes(bytes, name) => return Ok(Kept::Bytes(bytes, name)),
         Input::Path(path) if path.as_os_str() == "-" => Box::new(std::io::stdin()),
         Input::Path(path) => match std::fs::metadata(&path) {
             // Pipes and devices give their bytes once.
@@ -166,5 +168,5 @@ fn keep(input: Input) -> Result<Kept, Error> {
     if bytes.len() as u64 > KEPT_INPUT_BYTES {
         return Err(Error::Limit { path: name, limit: "kept_input_bytes", value: KEPT_INPUT_BYTES });
     }
-    Ok(Kept::Bytes(bytes.into()))
+    Ok(Kept::Bytes(bytes.into(), input_name))
 }

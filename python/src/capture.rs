@@ -52,9 +52,8 @@ impl Capture {
 
     fn overview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut observer = self.observer(py);
-        let seen = observer.run(py, |observer| {
-            wirelab::overview(self.capture.inputs(), self.capture.options(), observer)
-        })?;
+        let seen =
+            observer.run(py, |observer| wirelab::overview(self.capture.inputs(), self.capture.options(), observer))?;
         observer.finish(py)?;
         overview::to_py(py, &seen)
     }

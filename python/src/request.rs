@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use pyo3::prelude::*;
 use wirelab::wire::Ip;
-use wirelab::{Filter, Options};
+use wirelab::{Checksums, Filter, Options};
 
 use crate::error::usage;
 
@@ -20,6 +20,9 @@ pub struct RunOptions {
     vxlan_ports: Option<Vec<u16>>,
     #[pyo3(item)]
     roce_ports: Option<Vec<u16>>,
+    /// `auto`, `on` or `off`.
+    #[pyo3(item)]
+    checksums: String,
 }
 
 impl RunOptions {
@@ -30,6 +33,11 @@ impl RunOptions {
             link_speed_bps: self.link_speed_bps,
             vxlan_ports: self.vxlan_ports.unwrap_or(default.vxlan_ports),
             roce_ports: self.roce_ports.unwrap_or(default.roce_ports),
+            checksums: match self.checksums.as_str() {
+                "on" => Checksums::On,
+                "off" => Checksums::Off,
+                _ => Checksums::Auto,
+            },
             limits: default.limits,
         }
     }

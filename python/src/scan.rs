@@ -126,7 +126,7 @@ impl Run {
 
 /// Only a text gets through the C interface. Ctrl-C is rung again, so that it ends more than the stream.
 fn stream_error(py: Python<'_>, raised: PyErr) -> ArrowError {
-    let text = raised.to_string();
+    let text = raised.to_string().trim_end_matches(": ").to_owned();
     if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
         // If that fails, the stream's own error still ends the reading.
         let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));

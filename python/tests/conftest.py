@@ -62,7 +62,9 @@ Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 def wirelab() -> Run:
     """Runs the command line."""
 
-    def run(*arguments: object, env: dict[str, str] | None = None, **options: object) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        *arguments: object, env: dict[str, str] | None = None, **options: object
+    ) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-m", "wirelab", *map(str, arguments)]
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "120", **(env or {})}
         return subprocess.run(command, capture_output=True, env=environment, timeout=120, **options)  # type: ignore[call-overload]

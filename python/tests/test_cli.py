@@ -27,7 +27,7 @@ def test_info_begins_with_findings_and_tells_what_there_is(wirelab: Run) -> None
         assert (done.returncode, done.stderr) == (0, b""), text
         assert path.name in text and f"{frame_count(path):,}" in text
         assert all(word in text for word in words), text
-        assert text.index("Findings") < text.index("Protocols")
+        assert text.index("Findings") < text.index("Capture") < text.index("Protocols")
         assert "\x1b" not in text
 
 
@@ -48,19 +48,20 @@ def test_info_for_programs_is_json_with_exact_times(wirelab: Run) -> None:
     assert seen["frames"] == cap.summary.frames and seen["first_time_ns"] == cap.summary.first_time_ns
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", seen["first_time"])
     assert seen["findings"] == [] and seen["probes"][0]["sent_count"] == cap.probes.num_rows
-    assert sum(one["packets"] for one in json.loads(wirelab("info", "--json", ROCE).stdout)["roce"]["opcodes"]) == wl.open(ROCE).roce.num_rows
+    opcodes = json.loads(wirelab("info", "--json", ROCE).stdout)["roce"]["opcodes"]
+    assert sum(one["packets"] for one in opcodes) == wl.open(ROCE).roce.num_rows > 0
 
 
 def test_words_of_both_languages_have_the_same_keys_and_placeholders() -> None:
     english, chinese = (
-        json.loads(resources.files("wirelab").joinpath("words", f"info.{lang}.json").read_text(encoding="utf-8"))
+        json.loads((resources.files("wirelab") / "words" / f"info.{lang}.json").read_text(encoding="utf-8"))
         for lang in ("en", "zh")
     )
     assert list(english) == list(chinese) and len(english) > 30
     for key, text in english.items():
         assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", chinese[key])), key
     source = "".join(path.read_text(encoding="utf-8") for path in Path(wl.__file__).parent.rglob("*.py"))
-    unused = [key for key in english if f'"{key}"' not in source and not key.startswith("severity_")]
+    unused = [key for key in english if not re.search(f"[\"']{key}[\"']", source) and not key.startswith("severity_")]
     assert unused == []
 
 
@@ -112,7 +113,9 @@ def test_binary_formats_do_not_go_to_a_screen() -> None:
 
 
 def test_a_table_for_people_lines_up_and_takes_filters(wirelab: Run) -> None:
-    done = wirelab("table", "packets", PING, "--columns", "frame_no,time,src_ip,protocol", "--limit", 4, "--host", "203.0.113.9", "--host", wl.open(PING).probes.to_arrow()["src_ip"][0])
+    columns, asker = "frame_no,time,src_ip,protocol", wl.open(PING).probes.to_arrow()["src_ip"][0]
+    hosts = ["--host", "203.0.113.9", "--host", asker]
+    done = wirelab("table", "packets", PING, "--columns", columns, "--limit", 4, *hosts)
     lines = done.stdout.decode().splitlines()
     assert (done.returncode, done.stderr, len(lines)) == (0, b"", 5)
     assert lines[0].split() == ["frame_no", "time", "src_ip", "protocol"]
@@ -124,10 +127,11 @@ def test_a_table_for_people_lines_up_and_takes_filters(wirelab: Run) -> None:
 def test_time_filters_take_text_and_nanoseconds(wirelab: Run) -> None:
     summary = wl.open(PING).summary
     time = summary.first_time_ns + 1
+    command = ["table", "packets", PING, "--format", "csv", "--columns", "frame_no"]
     for given in (time, wl._times.to_text(time)):
-        done = wirelab("table", "packets", PING, "--format", "csv", "--time-from", given, "--columns", "frame_no")
+        done = wirelab(*command, "--time-from", given)
         assert done.stdout.decode().splitlines()[1] == "2", done.stderr
-    assert wirelab("table", "packets", PING, "--format", "csv", "--time-to", summary.first_time_ns, "--columns", "frame_no").stdout == b"frame_no\n"
+    assert wirelab(*command, "--time-to", summary.first_time_ns).stdout == b"frame_no\n"
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(large: Path) -> None:
@@ -138,6 +142,23 @@ def test_a_reader_that_goes_away_ends_it_quietly(large: Path) -> None:
         process.stdout.close()
         error = process.stderr.read()
         assert (process.wait(timeout=60), error) == (0, b""), format
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+@pytest.mark.parametrize("format", ["csv", "table", "jsonl", "parquet", "arrow"])
+def test_memory_stays_bounded_whatever_the_size(large: Path, format: str) -> None:
+    code = """
+import resource, sys
+from wirelab.cli import main
+assert main(sys.argv[1:]) == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+    columns = ["--columns", "frame_no,time,src_ip"]
+    command = [sys.executable, "-c", code, "table", "packets", str(large), "--format", format, *columns]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300)
+    assert done.returncode == 0
+    # The rows alone are several times as much.
+    assert int(done.stderr) < 250_000, f"{int(done.stderr):,} kB"
 
 
 @pytest.mark.parametrize("command", [["info"], ["table", "packets"], ["table", "tcp", "--format", "csv"]])
@@ -164,7 +185,7 @@ def test_a_cut_file_gives_its_rows_and_a_finding(wirelab: Run, tmp_path: Path) -
     done = wirelab("table", "packets", cut, "--format", "csv")
     assert (done.returncode, done.stderr) == (0, b"") and done.stdout.count(b"\n") == frame_count(PING)
     done = wirelab("info", cut)
-    assert done.returncode == 0 and b"ends in the middle of a record" in done.stdout
+    assert done.returncode == 0 and b"ends in the middle of a record" in b" ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -72,9 +72,10 @@ def test_pandas_takes_a_table(many_batches: wl.Capture, expected: dict[str, int]
 def test_pandas_loses_no_digit_of_whole_numbers_beside_missing_ones() -> None:
     pytest.importorskip("pandas")
     frame, table = wl.open(ROCE).roce.to_pandas(), wl.open(ROCE).roce.to_arrow()
-    assert table["va"].null_count > 0 and max(v for v in table["va"].to_pylist() if v is not None) > 2**40
+    assert 0 < table["va"].null_count < len(table["va"])
     assert str(frame["va"].dtype) == "UInt64"
-    assert [None if v is None else int(v) for v in frame["va"].astype(object).where(frame["va"].notna(), None)] == table["va"].to_pylist()
+    values = frame["va"].astype(object).where(frame["va"].notna(), None)
+    assert [None if value is None else int(value) for value in values] == table["va"].to_pylist()
 
 
 def test_duckdb_takes_a_table(many_batches: wl.Capture, expected: dict[str, int]) -> None:
@@ -86,9 +87,9 @@ def test_duckdb_takes_a_table(many_batches: wl.Capture, expected: dict[str, int]
             counts = relation.filter("src_ip IS NOT NULL").aggregate("src_ip, count(*)", "src_ip").fetchall()
             assert dict(counts) == expected
     with duckdb.connect() as connection:
-        times = connection.sql("SELECT min(epoch_ns(time)), max(epoch_ns(time)) FROM packets").fetchone()
+        times = connection.sql("SELECT min(epoch_ns(time)), max(epoch_ns(time)) FROM packets").fetchall()
     summary = many_batches.summary
-    assert times == (summary.first_time_ns, summary.last_time_ns)
+    assert times == [(summary.first_time_ns, summary.last_time_ns)]
 
 
 def test_a_scan_flows_into_the_libraries() -> None:
@@ -96,18 +97,20 @@ def test_a_scan_flows_into_the_libraries() -> None:
     rows = wl.open(PING).packets.num_rows
     assert polars.DataFrame(wl.scan(PING)).height == rows
     with duckdb.connect() as connection:
-        assert connection.from_arrow(wl.scan(PING)).count("*").fetchone() == (rows,)
+        assert connection.from_arrow(wl.scan(PING)).count("*").fetchall() == [(rows,)]
     reader = pa.RecordBatchReader.from_stream(wl.scan(PING))
     assert sum(batch.num_rows for batch in reader) == rows
     for batch in wl.scan(PING):
-        assert pa.record_batch(batch).num_rows == batch.num_rows == polars.DataFrame(batch).height == len(batch.to_pandas())
+        assert pa.record_batch(batch).num_rows == batch.num_rows == len(batch.to_pandas())
+        assert polars.DataFrame(batch).height == batch.num_rows
 
 
 def test_a_schema_may_be_asked_for() -> None:
     wanted = pa.schema([("src_ip", pa.string())])
     (batch,) = wl.scan(PING, columns=["src_ip"])
     assert pa.record_batch(batch, schema=wanted).schema == wanted
-    assert pa.RecordBatchReader.from_stream(wl.scan(PING, columns=["src_ip"]), schema=wanted).read_all().schema == wanted
+    reader = pa.RecordBatchReader.from_stream(wl.scan(PING, columns=["src_ip"]), schema=wanted)
+    assert reader.read_all().schema == wanted
 
 
 @pytest.mark.parametrize("method", ["to_arrow", "to_pandas", "to_polars"])

@@ -40,7 +40,12 @@ def test_a_forbidden_file_is_the_error_of_python(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "looks_like"),
-    [(b"", "empty"), (b"hello, this is my homework", "text"), (b"PK\x03\x04abc", "zip"), (PING.read_bytes()[:20], "cut_header")],
+    [
+        (b"", "empty"),
+        (b"hello, this is my homework", "text"),
+        (b"PK\x03\x04abc", "zip"),
+        (PING.read_bytes()[:20], "cut_header"),
+    ],
 )
 def test_what_is_no_capture_is_named(data: bytes, looks_like: str, tmp_path: Path) -> None:
     path = tmp_path / "homework.pcap"

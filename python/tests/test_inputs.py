@@ -48,7 +48,7 @@ class Greedy:
         lambda: bytearray(DATA),
         lambda: memoryview(DATA),
         lambda: io.BytesIO(DATA),
-        lambda: open(PING, "rb"),
+        lambda: open(PING, "rb"),  # noqa: SIM115
         lambda: Slow(DATA),
         lambda: Slow(DATA, bytearray),
         lambda: Slow(DATA, memoryview),

@@ -77,7 +77,10 @@ def test_times_are_read(time: object, ns: int) -> None:
     assert to_ns(to_text(ns), "time_from") == ns
 
 
-@pytest.mark.parametrize("time", [1.5, True, "yesterday", "2026-13-01", "2026-01-01T25:00", "1970-01-01T00:00:00.0000000001", 2**63, "3000-01-01"])
+@pytest.mark.parametrize(
+    "time",
+    [1.5, True, "yesterday", "2026-13-01", "2026-01-01T25:00", "1970-01-01T00:00:00.0000000001", 2**63, "3000-01-01"],
+)
 def test_what_is_no_time_is_refused(time: object) -> None:
     with pytest.raises(wl.UsageError, match="time_from"):
         wl.scan(PING, time_from=time)
@@ -100,7 +103,9 @@ def test_hosts_and_ports_may_be_one_or_several() -> None:
         assert [row["frame_no"] for row in rows(wl.scan(VXLAN, port=given))] == expected
 
 
-@pytest.mark.parametrize("wrong", [{"host": "example.org"}, {"host": [3.5]}, {"port": 70_000}, {"port": "x"}, {"port": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"host": "example.org"}, {"host": [3.5]}, {"port": 70_000}, {"port": "x"}, {"port": -1}]
+)
 def test_a_wrong_filter_is_the_callers_fault(wrong: dict) -> None:
     with pytest.raises(wl.UsageError, match=next(iter(wrong))):
         wl.scan(PING, **wrong)

@@ -84,12 +84,16 @@ def options(
     link_speed_bps: int | None,
     vxlan_ports: int | Iterable[int] | None,
     roce_ports: int | Iterable[int] | None,
+    checksums: str,
 ) -> _Options:
+    if checksums not in ("auto", "on", "off"):
+        raise UsageError(f'checksums must be "auto", "on" or "off", not {checksums!r}')
     return {
         "threads": None if threads is None else whole(threads, "threads", 1, 4096),
         "link_speed_bps": None if link_speed_bps is None else whole(link_speed_bps, "link_speed_bps", 1, 2**63 - 1),
         "vxlan_ports": None if vxlan_ports is None else ports(vxlan_ports, "vxlan_ports"),
         "roce_ports": None if roce_ports is None else ports(roce_ports, "roce_ports"),
+        "checksums": checksums,
     }
 
 

@@ -140,7 +140,7 @@ class Capture:
         return [dict(one) for one in self.overview()["files"]]
 
     def quality(self, lang: str | None = None) -> list[Finding]:
-        """What is to be known of the capture before its figures are believed, in English (``en``) or Chinese (``zh``)."""
+        """What is to be known of the capture before its figures are believed, in English or Chinese (``zh``)."""
         lang = default_lang() if lang is None else lang
         if lang not in LANGUAGES:
             raise UsageError(f"lang must be one of {', '.join(LANGUAGES)}, not {lang!r}")
@@ -178,20 +178,22 @@ def open(
     link_speed_bps: int | None = None,
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
+    checksums: str = "auto",
     progress: _arguments.Progress | None = None,
 ) -> Capture:
     """Opens one or more files as one capture.
 
-    ``paths``: paths, bytes or objects with ``read(n)``; ``"-"`` is standard input. What can be read only once is kept in
-    memory (2 GiB at most).
+    ``paths``: paths, bytes or objects with ``read(n)``; ``"-"`` is standard input. What can be read only once is kept
+    in memory (2 GiB at most).
     ``threads``: workers; the rows are the same for any number. ``link_speed_bps``: turns pause quanta into nanoseconds.
     ``vxlan_ports``, ``roce_ports``: UDP destination ports, by default 4789 and 8472, and 4791.
-    ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and once
-    at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
+    ``checksums``: verified or not (``"on"``, ``"off"``); ``"auto"`` where the input is not too large for it.
+    ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and
+    once at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
     """
     core = _core.open(
         _arguments.inputs(paths),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports),
+        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
         _arguments.progress(progress),
     )
     return Capture(core)

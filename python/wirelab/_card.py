@@ -14,8 +14,8 @@ _STYLE = (
     "border-radius:8px;padding:14px 18px;margin:4px 0}"
     ".wirelab-card h4{margin:0;font-size:16px;font-weight:600;overflow-wrap:anywhere}"
     ".wirelab-card .dim{opacity:.65;font-size:12.5px}"
-    ".wirelab-card .finding{border-left:4px solid #8a8f98;background:rgba(128,128,128,.1);padding:6px 10px;margin:6px 0;"
-    "border-radius:0 4px 4px 0}"
+    ".wirelab-card .finding{border-left:4px solid #8a8f98;background:rgba(128,128,128,.1);padding:6px 10px;"
+    "margin:6px 0;border-radius:0 4px 4px 0}"
     ".wirelab-card .error{border-color:#d1242f}.wirelab-card .warning{border-color:#d29922}"
     ".wirelab-card .none{border-color:#2da44e}"
     ".wirelab-card .figures{display:flex;flex-wrap:wrap;gap:4px 28px;margin:10px 0 6px}"
@@ -75,7 +75,7 @@ def _duration_ns(seen: Mapping[str, Any]) -> int | None:
 
 def _finding(one: Mapping[str, Any], lang: str) -> str:
     severity = one["severity"] if one["severity"] in ("error", "warning") else "info"
-    message = escape(one[f"message_{lang}"] or one["code"])
+    message = escape(_format.printable(one[f"message_{lang}"] or one["code"]))
     return f'<div class="finding {severity}"><b>{escape(say(lang, "severity_" + severity))}</b> {message}</div>'
 
 
@@ -90,7 +90,9 @@ def _figures(seen: Mapping[str, Any], lang: str) -> str:
     mean = _format.bits_per_s(seen["original_bytes"], duration_ns)
     if mean is not None:
         figures.append((_format.rate(mean), say(lang, "mean_rate")))
-    cells = "".join(f'<div><b>{escape(value)}</b><span class="dim">{escape(name)}</span></div>' for value, name in figures)
+    cells = "".join(
+        f'<div><b>{escape(value)}</b><span class="dim">{escape(name)}</span></div>' for value, name in figures
+    )
     return f'<div class="figures">{cells}</div>'
 
 
@@ -110,7 +112,9 @@ def _picture(seen: Mapping[str, Any], lang: str) -> str:
         for at, value in enumerate(bins)
         if value
     )
-    peak = say(lang, "over_time_value", rate=_format.rate(_format.bits_per_s(most, bin_ns)), bin=_format.duration(bin_ns))
+    peak = say(
+        lang, "over_time_value", rate=_format.rate(_format.bits_per_s(most, bin_ns)), bin=_format.duration(bin_ns)
+    )
     return (
         f'<svg viewBox="0 0 {len(bins)} 40" preserveAspectRatio="none" fill="{_COLOURS[0]}" role="img" '
         f'aria-label="{escape(peak)}">{bars}</svg>{span} · {escape(peak)}</div>'

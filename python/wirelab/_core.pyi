@@ -14,6 +14,7 @@ class _Options(TypedDict):
     link_speed_bps: int | None
     vxlan_ports: list[int] | None
     roce_ports: list[int] | None
+    checksums: str
 
 class _Filter(TypedDict):
     time_from_ns: int | None

@@ -71,8 +71,10 @@ class Scan:
         return self._run.__arrow_c_stream__(requested_schema)
 
     def write(self, out: Any, format: str, limit: int | None = None) -> int:
-        """Writes the rows, at most ``limit``, to a binary file-like object as ``csv``, ``json``, ``jsonl``, ``parquet``,
-        ``arrow`` (file) or ``arrow_stream``; returns how many rows."""
+        """Writes the rows, at most ``limit``, to a binary file-like object; returns how many.
+
+        Formats: ``csv``, ``json``, ``jsonl`` (an object per line), ``parquet``, ``arrow`` (file) and ``arrow_stream``.
+        """
         return self._run.write(out, format, None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1))
 
     def __repr__(self) -> str:
@@ -92,23 +94,25 @@ def scan(
     link_speed_bps: int | None = None,
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
+    checksums: str = "auto",
     progress: _arguments.Progress | None = None,
 ) -> Scan:
     """Streams one table of a capture, whatever its size.
 
     ``paths``: one path, bytes or file-like object, or a list of them that are one capture; ``"-"`` is standard input.
     ``columns``: names in the order wanted; what nobody asks for is not computed.
-    ``time_from``, ``time_to``: rows from the one (included) to the other (not included), as nanoseconds since 1970 (int),
-    ISO 8601 text or a datetime; UTC where no zone is named.
+    ``time_from``, ``time_to``: rows from the one (included) to the other (not included), as nanoseconds since 1970
+    (int), ISO 8601 text or a datetime; UTC where no zone is named.
     ``host``, ``port``: rows that speak of this IP address or port, in any role; one or several.
-    ``threads``: workers; the rows are the same for any number. ``progress``: called as in :func:`wirelab.open`.
+    ``threads``, ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``, ``progress``: as of
+    :func:`wirelab.open`.
     """
     run = _core.scan(
         _arguments.inputs([paths]),
         table,
         _arguments.columns(columns),
         _arguments.row_filter(time_from, time_to, host, port),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports),
+        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
         _arguments.progress(progress),
     )
     return Scan(table, run)

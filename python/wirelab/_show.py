@@ -25,21 +25,23 @@ TABLE_STYLE = (
 def table_text(name: str, schema: Mapping[str, str], rows: Sequence[Sequence[Any]], num_rows: int) -> str:
     lines = [f"{name}: {_format.count(num_rows)} rows, {len(schema)} columns"]
     names, kinds = list(schema), list(schema.values())
-    cells = [[_text.cut(_format.cell(value, kind), CELL_PLACES) for value, kind in zip(row, kinds, strict=True)] for row in rows]
-    shown, places = 0, 0
+    cells = [[_text.cut(cell, CELL_PLACES) for cell in _cells(row, kinds)] for row in rows]
+    # Columns with nothing in these rows would only push others off the edge.
+    shown: list[int] = []
+    places = 0
     for at, column in enumerate(names):
-        places += 2 + max([_text.width(column), *(_text.width(row[at]) for row in cells)])
-        if places > TEXT_PLACES and shown:
-            break
-        shown = at + 1
-    if rows:
-        is_right = [_format.is_number(kind) for kind in kinds[:shown]]
-        lines += _text.columns([names[:shown], *(row[:shown] for row in cells)], is_right)
+        widths = [_text.width(row[at]) for row in cells]
+        if any(widths) and (not shown or places + 2 + max(_text.width(column), *widths) <= TEXT_PLACES):
+            shown.append(at)
+            places += 2 + max(_text.width(column), *widths)
+    if shown:
+        is_right = [_format.is_number(kinds[at]) for at in shown]
+        lines += _text.columns([[row[at] for at in shown] for row in (names, *cells)], is_right)
         if num_rows > len(rows):
             lines.append("…")
-    if shown < len(names) or not rows:
-        left = names[shown:] if rows else names
-        lines += _text.wrapped(("more columns: " if rows else "columns: ") + ", ".join(left), TEXT_PLACES)
+    left = [name for at, name in enumerate(names) if at not in shown]
+    if left:
+        lines += _text.wrapped(("more columns: " if shown else "columns: ") + ", ".join(left), TEXT_PLACES)
     return "\n".join(lines)
 
 
@@ -48,20 +50,27 @@ def table_html(
 ) -> str:
     """The meaning of a column shows when the mouse rests on its name."""
     kinds = list(schema.values())
+    sides = [_side(kind) for kind in kinds]
     head = "".join(
         f'<th title="{escape(docs[column])}"{_side(kind)}>{escape(column)}<small>{escape(_short(kind))}</small></th>'
         for column, kind in schema.items()
     )
     body = "".join(
-        "<tr>" + "".join(f"<td{_side(kind)}>{escape(_format.cell(value, kind))}</td>" for value, kind in zip(row, kinds, strict=True)) + "</tr>"
+        "<tr>" + "".join(f"<td{side}>{escape(cell)}</td>" for side, cell in zip(sides, _cells(row, kinds), strict=True))
         for row in rows
     )
-    shown = f"first {len(rows)} of {_format.count(num_rows)} rows" if num_rows > len(rows) else f"{_format.count(num_rows)} rows"
+    shown = f"{_format.count(num_rows)} rows"
+    if num_rows > len(rows):
+        shown = f"first {len(rows)} of {shown}"
     return (
         f'{TABLE_STYLE}<div style="overflow-x:auto"><p style="margin:0 0 4px"><b>{escape(name)}</b>: {shown}, '
         f'{len(schema)} columns</p><table class="wirelab-table"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _cells(row: Sequence[Any], kinds: Sequence[str]) -> list[str]:
+    return [_format.cell(value, kind) for value, kind in zip(row, kinds, strict=True)]
 
 
 def _short(kind: str) -> str:

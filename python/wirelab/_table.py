@@ -12,8 +12,8 @@ from ._tabular import Tabular
 class Table(Tabular):
     """One table of a capture. It is computed when its rows are first needed, then kept.
 
-    ``pl.DataFrame(table)``, ``pa.table(table)``, ``duckdb.from_arrow(table)`` and whatever else speaks the Arrow PyCapsule
-    interface take it as it is; each gets a stream of its own.
+    ``pl.DataFrame(table)``, ``pa.table(table)``, ``duckdb.from_arrow(table)`` and whatever else speaks the Arrow
+    PyCapsule interface take it as it is; each gets a stream of its own.
     """
 
     __slots__ = ("_data", "_load")

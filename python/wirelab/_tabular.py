@@ -63,11 +63,15 @@ class Tabular:
 
     def to_polars(self) -> polars.DataFrame:
         """As a Polars frame."""
-        return needed("polars", "polars").DataFrame(self)
+        frame: polars.DataFrame = needed("polars", "polars").DataFrame(self)
+        return frame
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a pandas frame. Texts that repeat (addresses, names) are categories. Whole numbers stay whole numbers where
-        some are missing (pandas' nullable integers), so that no large one loses digits."""
+        """As a pandas frame.
+
+        Texts that repeat (addresses, names) are categories. Whole numbers stay whole numbers where some are missing
+        (pandas' nullable integers), so that no large one loses digits.
+        """
         pandas = needed("pandas", "pandas")
         table = needed("pyarrow", "pandas").table(self)
         types = {

@@ -18,7 +18,7 @@ _ISO = re.compile(
 
 
 def to_ns(time: Any, name: str) -> int | None:
-    """Nanoseconds since 1970-01-01 UTC of whole nanoseconds, ISO 8601 text or a datetime (UTC where it names no zone)."""
+    """Nanoseconds since 1970-01-01 UTC of such, of ISO 8601 text or of a datetime (UTC where it names no zone)."""
     if time is None:
         return None
     if isinstance(time, str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from functools import cache
 from importlib import resources
 
 LANGUAGES = ("en", "zh")
@@ -24,12 +23,11 @@ def say(lang: str, key: str, **values: object) -> str:
     return _words(lang)[key].format_map(values)
 
 
-def has(key: str) -> bool:
-    return key in _words("en")
-
-
-@cache
 def _words(lang: str) -> dict[str, str]:
-    text = resources.files(__package__).joinpath("words", f"info.{lang}.json").read_text(encoding="utf-8")
-    words: dict[str, str] = json.loads(text)
-    return words
+    if lang not in _loaded:
+        text = (resources.files(__package__) / "words" / f"info.{lang}.json").read_text(encoding="utf-8")
+        _loaded[lang] = json.loads(text)
+    return _loaded[lang]
+
+
+_loaded: dict[str, dict[str, str]] = {}

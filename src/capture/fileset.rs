@@ -87,6 +87,7 @@ impl Reader {
             let again = match &input {
                 Input::Path(path) if is_set && path.is_file() => Some(Input::Path(path.clone())),
                 Input::Bytes(bytes) if is_set => Some(Input::Bytes(bytes.clone())),
+                Input::NamedBytes(bytes, name) if is_set => Some(Input::NamedBytes(bytes.clone(), name.clone())),
                 _ => None,
             };
             let look_share = if again.is_some() { Share { buffer_bytes: 64 << 10, ..share } } else { share };

@@ -11,6 +11,8 @@ pub enum Input {
     Path(PathBuf),
     /// The content of a capture file.
     Bytes(Arc<[u8]>),
+    /// The same, with a name for messages.
+    NamedBytes(Arc<[u8]>, String),
     /// Anything that can be read from start to end, with a name for messages.
     Reader(Box<dyn Read + Send>, String),
 }
@@ -21,7 +23,7 @@ impl Input {
         match self {
             Self::Path(path) => path.display().to_string(),
             Self::Bytes(_) => "<bytes>".to_owned(),
-            Self::Reader(_, name) => name.clone(),
+            Self::NamedBytes(_, name) | Self::Reader(_, name) => name.clone(),
         }
     }
 }

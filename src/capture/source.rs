@@ -68,7 +68,7 @@ pub(super) struct Raw {
 pub(super) fn open_raw(input: Input, path: &Path, share: &Share) -> Result<Raw, Error> {
     let stream = |reader, bytes, kind| Raw { reader, bytes, file: None, kind };
     match input {
-        Input::Bytes(bytes) => {
+        Input::Bytes(bytes) | Input::NamedBytes(bytes, _) => {
             let length = bytes.len() as u64;
             Ok(stream(Box::new(io::Cursor::new(bytes)), Some(length), StreamKind::File))
         }

@@ -308,10 +308,15 @@ mod tests {
     #[test]
     fn the_largest_connections_come_first() {
         let seen = overview_of("vxlan-kubernetes/vxlan-kubernetes.node.pcap");
-        let bytes: Vec<_> = seen.top_connections.batches.iter().map(|batch| {
-            let of = |column: &str| batch[column].as_primitive::<UInt64Type>().value(0);
-            of("client_bytes") + of("server_bytes")
-        }).collect();
+        let bytes: Vec<_> = seen
+            .top_connections
+            .batches
+            .iter()
+            .map(|batch| {
+                let of = |column: &str| batch[column].as_primitive::<UInt64Type>().value(0);
+                of("client_bytes") + of("server_bytes")
+            })
+            .collect();
         assert_eq!(bytes.len() as u64, seen.connection_count.min(10));
         assert!(bytes.len() > 1 && bytes.is_sorted_by(|a, b| a >= b), "{bytes:?}");
         assert!(seen.tunnels.iter().any(|((kind, _), counts)| kind == "VXLAN" && counts.packets > 0));
@@ -322,6 +327,10 @@ mod tests {
         let seen = overview_of("ping-delay/ping-delay.pcap");
         let counts: Vec<_> = seen.probes.iter().map(|(_, counts)| counts.clone()).collect();
         assert_eq!(counts.iter().map(|counts| counts.sent_count).sum::<u64>(), 12);
-        assert!(counts.iter().all(|counts| counts.rtt_min_ns <= counts.rtt_mean_ns() && counts.rtt_mean_ns() <= counts.rtt_max_ns));
+        assert!(
+            counts
+                .iter()
+                .all(|counts| counts.rtt_min_ns <= counts.rtt_mean_ns() && counts.rtt_mean_ns() <= counts.rtt_max_ns)
+        );
     }
 }

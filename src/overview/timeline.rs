@@ -50,7 +50,8 @@ impl Timeline {
     }
 
     fn join_neighbours(&mut self) {
-        self.bins = self.bins.chunks(2).map(|pair| pair.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes))).collect();
+        self.bins =
+            self.bins.chunks(2).map(|pair| pair.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes))).collect();
         self.bin_ns = self.bin_ns.saturating_mul(2);
     }
 }

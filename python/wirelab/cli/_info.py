@@ -56,8 +56,8 @@ class _Page:
 
     def text(self) -> str:
         parts = [
-            self.head(),
-            self.findings(),
+            self.head() + self.findings(),
+            self.figures(),
             self.protocols(),
             self.connections(),
             self.roce(),
@@ -75,12 +75,18 @@ class _Page:
         return f"\x1b[{_PAINT[how]}m{text}\x1b[0m" if self.is_painted else text
 
     def head(self) -> list[str]:
+        name, kind = _card.names(self.seen, self.lang), _card.kind_of_files(self.seen)
+        return [f"{self.paint(name, 'head')}  {self.paint(kind, 'dim')}", ""]
+
+    def figures(self) -> list[str]:
         seen = self.seen
         first, last = seen["first_time_ns"], seen["last_time_ns"]
         kept = seen["captured_bytes"]
         on_wire = {"frames": count(seen["frames"]), "bytes": size(seen["original_bytes"])}
-        whole = kept >= seen["original_bytes"]
-        pairs = [("frames", self.say("frames_value", **on_wire) if whole else self.say("frames_kept", **on_wire, kept=size(kept)))]
+        if kept < seen["original_bytes"]:
+            pairs = [("frames", self.say("frames_kept", **on_wire, kept=size(kept)))]
+        else:
+            pairs = [("frames", self.say("frames_value", **on_wire))]
         if first is None or last is None:
             pairs.append(("time", self.say("no_time")))
         else:
@@ -93,8 +99,8 @@ class _Page:
             pairs += self.over_time()
         names = [(self.say(key), text) for key, text in pairs]
         room = max(_text.width(name) for name, _ in names)
-        title = f"{self.paint(_card.names(seen, self.lang), 'head')}  {self.paint(_card.kind_of_files(seen), 'dim')}"
-        return [title, *(f"  {self.paint(_text.padded(name, room), 'dim')}  {text}" for name, text in names)]
+        lines = (f"  {self.paint(_text.padded(name, room), 'dim')}  {text}" for name, text in names)
+        return [self.title(self.say("capture")), *lines]
 
     def over_time(self) -> list[tuple[str, str]]:
         bins, bin_ns = self.seen["timeline"]["bytes"], self.seen["timeline"]["bin_ns"]
@@ -135,7 +141,8 @@ class _Page:
         frames = [*(one["frames"] for one in shown), left]
         lines = _text.columns(rows, [False, True, True])
         room = max(_text.width(line) for line in lines)
-        bars = [self.paint("█" * max(1, round(30 * number / self.seen["frames"])), "bar") for number in frames if number]
+        lengths = [max(1, round(30 * number / self.seen["frames"])) for number in frames if number]
+        bars = [self.paint("█" * length, "bar") for length in lengths]
         return [
             self.title(self.say("protocols_title")),
             *(f"  {_text.padded(line, room)}  {bar}" for line, bar in zip(lines, bars, strict=False)),
@@ -151,16 +158,18 @@ class _Page:
             sides = ("client", "server")
             best = max(sides, key=lambda side: one[f"{side}_bytes"])
             known = [str(one[f"{side}_mss"]) for side in sides if one[f"{side}_mss"] is not None]
-            rows.append([
-                *(_end(one[f"{side}_ip"], one[f"{side}_port"]) for side in sides),
-                size(one["client_bytes"]),
-                size(one["server_bytes"]),
-                duration(one["handshake_rtt_ns"]),
-                "/".join(dict.fromkeys(known)) or _format.NOTHING,
-                rate(one[f"{best}_goodput_bps"]),
-            ])
-        all_shown = len(largest) == total
-        title = self.say("connections_all" if all_shown else "connections_title", count=count(total), shown=len(largest))
+            rows.append(
+                [
+                    *(_end(one[f"{side}_ip"], one[f"{side}_port"]) for side in sides),
+                    size(one["client_bytes"]),
+                    size(one["server_bytes"]),
+                    duration(one["handshake_rtt_ns"]),
+                    "/".join(dict.fromkeys(known)) or _format.NOTHING,
+                    rate(one[f"{best}_goodput_bps"]),
+                ]
+            )
+        which = "connections_all" if len(largest) == total else "connections_title"
+        title = self.say(which, count=count(total), shown=len(largest))
         return self.table(title, head, rows, "llrrrrr")
 
     def roce(self) -> list[str]:
@@ -168,7 +177,7 @@ class _Page:
         if not roce["packets"]:
             return []
         rows = [
-            [one["opcode_name"] or f"0x{one['opcode']:02x}", count(one["packets"]), share(one["packets"], roce["packets"])]
+            [_opcode(one), count(one["packets"]), share(one["packets"], roce["packets"])]
             for one in sorted(roce["opcodes"], key=lambda one: -one["packets"])
         ]
         title = self.say("roce_title", packets=count(roce["packets"]), bytes=size(roce["payload_bytes"]))
@@ -177,7 +186,8 @@ class _Page:
             kinds = ", ".join(f"{one['aeth']} {count(one['packets'])}" for one in roce["syndromes"])
             lines.append(f"  {self.say('acknowledgements')}: {kinds}")
         if roce["ce_count"]:
-            lines.append(f"  {self.say('ce_marked')}: {count(roce['ce_count'])} ({share(roce['ce_count'], roce['packets'])})")
+            marked = share(roce["ce_count"], roce["packets"])
+            lines.append(f"  {self.say('ce_marked')}: {count(roce['ce_count'])} ({marked})")
         return lines
 
     def pauses(self) -> list[str]:
@@ -236,7 +246,7 @@ class _Page:
             ]
             for one in every[:_SHOWN]
         ]
-        head = [self.say(key) for key in ("interface", "link", "snap_length", "frames", "drops", "file")]
+        head = [self.say(key) for key in ("interface", "link", "snap_length", "frames_column", "drops", "file")]
         kinds = "llrrrl"
         if len(self.seen["files"]) < 2:
             head, rows, kinds = head[:-1], [row[:-1] for row in rows], kinds[:-1]
@@ -260,6 +270,10 @@ class _Page:
 def _end(ip: str | None, port: int) -> str:
     ip = printable(ip or "?")
     return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def _opcode(one: Mapping[str, Any]) -> str:
+    return one["opcode_name"] or f"0x{one['opcode']:02x}"
 
 
 def _dropped(one: Mapping[str, Any]) -> str:

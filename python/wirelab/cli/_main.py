@@ -95,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_files(table)
     table.add_argument("--format", choices=_table.FORMATS, default="table", help="(default: table, for people)")
     table.add_argument("--columns", metavar="A,B", help="these columns, in this order")
-    table.add_argument("--time-from", metavar="TIME", help="rows from this time on: ISO 8601 (UTC), or nanoseconds since 1970")
+    table.add_argument(
+        "--time-from", metavar="TIME", help="rows from this time on: ISO 8601 (UTC), or nanoseconds since 1970"
+    )
     table.add_argument("--time-to", metavar="TIME", help="rows before this time")
     table.add_argument("--host", metavar="IP", action="append", help="rows that speak of this address; may be repeated")
     table.add_argument("--port", metavar="N", action="append", help="rows that speak of this port; may be repeated")
@@ -112,11 +114,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", nargs="+", help="capture files; several are one capture; - is standard input")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="capture files; several are one capture; - is standard input"
+    )
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", help="worker threads (default: one per core)")
     parser.add_argument("--link-speed", metavar="BIT/S", help="turns pause quanta into time, as 100G or 25000000000")
     parser.add_argument("--vxlan-port", metavar="N", action="append", help="UDP port of VXLAN; may be repeated")
+    parser.add_argument(
+        "--checksums",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="verify them (default: unless the input is large)",
+    )
     parser.add_argument("--roce-port", metavar="N", action="append", help="UDP port of RoCEv2; may be repeated")

@@ -24,6 +24,7 @@ def options(given: argparse.Namespace) -> dict[str, Any]:
         "link_speed_bps": _speed(given.link_speed),
         "vxlan_ports": wholes(given.vxlan_port, "--vxlan-port"),
         "roce_ports": wholes(given.roce_port, "--roce-port"),
+        "checksums": given.checksums,
     }
 
 
@@ -52,7 +53,8 @@ def _speed(text: str | None) -> int | None:
     number, unit = match.groups()
     factor = 1000 ** "_kmgt".index(unit.lower() or "_")
     whole_part, _, fraction = number.partition(".")
-    return int(whole_part + fraction) * factor // 10 ** len(fraction)
+    bits_per_s: int = int(whole_part + fraction) * factor // 10 ** len(fraction)
+    return bits_per_s
 
 
 class Progress:
