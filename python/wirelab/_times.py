@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 
 from ._errors import UsageError
@@ -42,8 +43,13 @@ def to_ns(time: Any, name: str) -> int | None:
 def to_text(ns: int) -> str:
     """RFC 3339 with nine digits, UTC: ``2026-01-31T12:00:00.000000001Z``."""
     seconds, rest = divmod(ns, 1_000_000_000)
-    whole = _EPOCH + timedelta(seconds=seconds)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+    return f"{_whole_seconds(seconds)}.{rest:09}Z"
+
+
+@lru_cache(maxsize=64)
+def _whole_seconds(seconds: int) -> str:
+    # Neighbouring rows share their second, and formatting it costs more than all the rest of a row.
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _of_datetime(time: datetime) -> int:
