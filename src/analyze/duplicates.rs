@@ -39,7 +39,7 @@ impl CopyKind {
 }
 
 /// Where and when a packet was captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sighting {
     pub file: u16,
     pub frame_no: u64,
@@ -58,17 +58,13 @@ pub(crate) struct Copy {
     pub kind: CopyKind,
 }
 
-#[derive(Clone, Copy)]
-struct Seen {
-    identity: u64,
-    sighting: Sighting,
-}
-
 /// Remembers the packets of the last moments. Fixed in size: of very many packets within [`COPY_NS`] the oldest of a set are
 /// forgotten, and a copy may then go unnoticed.
 #[derive(Default)]
 pub(crate) struct CopyFinder {
-    seen: Vec<Option<Seen>>,
+    /// Identities by set, 0 = none: a set is one cache line, and most packets need no more than a look at it.
+    identities: Vec<[u64; WAYS]>,
+    sightings: Vec<[Sighting; WAYS]>,
     /// Next way of each set to be overwritten.
     next: Vec<u8>,
 }
@@ -77,26 +73,28 @@ impl CopyFinder {
     /// Notes a packet; says whether it is a copy of an earlier one of the same file. `hash` identifies the packet: two
     /// packets with one hash are one.
     pub fn on_packet(&mut self, hash: u64, has_id: bool, sighting: Sighting) -> Option<Copy> {
-        if self.seen.is_empty() {
-            self.seen.resize(SETS * WAYS, None);
+        if self.identities.is_empty() {
+            self.identities.resize(SETS, [0; WAYS]);
+            self.sightings.resize(SETS, [Sighting::default(); WAYS]);
             self.next.resize(SETS, 0);
         }
         let set = hash as usize % SETS;
-        let ways = &mut self.seen[set * WAYS..(set + 1) * WAYS];
+        let (identities, sightings) = (&mut self.identities[set], &mut self.sightings[set]);
         // The first sighting is the original of all later ones, so it stays; a closer match in kind is not looked for.
-        let original = ways.iter().flatten().find(|seen| {
-            seen.identity == hash
-                && seen.sighting.file == sighting.file
-                && (sighting.time_ns - seen.sighting.time_ns).abs() <= COPY_NS
+        let original = identities.iter().zip(sightings.iter()).find(|(identity, seen)| {
+            **identity == hash
+                && seen.file == sighting.file
+                && sighting.time_ns.saturating_sub(seen.time_ns).saturating_abs() <= COPY_NS
         });
-        if let Some(original) = original.map(|seen| seen.sighting) {
-            let kind = kind_of(&original, &sighting);
+        if let Some((_, original)) = original {
+            let kind = kind_of(original, &sighting);
             // Without an identification a retransmission looks the same as a copy on the same spot: not claimed.
             return (has_id || kind != CopyKind::SameInterface).then_some(Copy { of_frame_no: original.frame_no, kind });
         }
-        let way = &mut self.next[set];
-        ways[usize::from(*way) % WAYS] = Some(Seen { identity: hash, sighting });
-        *way = (*way + 1) % WAYS as u8;
+        let way = usize::from(self.next[set]) % WAYS;
+        identities[way] = hash;
+        sightings[way] = sighting;
+        self.next[set] = (way as u8 + 1) % WAYS as u8;
         None
     }
 }
