@@ -116,7 +116,7 @@ impl Core {
             streams: sinks.tcp.is_some() || sinks.tcp_flows.is_some(),
             connections: has_quality || sinks.tcp_flows.is_some() || sinks.flows.is_some(),
             // Connections and probes leave copies out, whatever else is asked for.
-            copies: has_quality || sinks.probes.is_some() || sinks.tcp_flows.is_some() || sinks.flows.is_some() || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of")),
+            copies: has_quality || sinks.probes.is_some() || sinks.tcp_flows.is_some() || sinks.flows.is_some() || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of") || sink.wants("duplicate_kind")),
             verdicts: sinks.tcp_flows.is_some() || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
             hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
             hasher: config.hasher.clone(),
