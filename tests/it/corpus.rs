@@ -18,8 +18,6 @@ const SECONDS_PER_FILE: u64 = 30;
 /// Why wirelab and tshark differ on a capture; each was read from the file's bytes.
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// tshark lists so many pcapng custom blocks (types 0xbad and 0x40000bad) as frames; they hold no packet.
-    CustomBlocks(u64),
     /// Times after 2262-04-11 do not fit 64 bits of nanoseconds (all of them are mistakes of the writer, nanoseconds that
     /// are declared microseconds): null, with a finding.
     AfterYear2262,
@@ -28,13 +26,7 @@ enum Why {
     LongFraction,
 }
 
-const EXCEPTIONS: [(&str, Why); 23] = [
-    ("pcaps/hadrielk+pcapng-test-generator/output_be/advanced/test102.pcapng", Why::CustomBlocks(3)),
-    ("pcaps/hadrielk+pcapng-test-generator/output_be/basic/test018.pcapng", Why::CustomBlocks(4)),
-    ("pcaps/hadrielk+pcapng-test-generator/output_be/difficult/test202.pcapng", Why::CustomBlocks(3)),
-    ("pcaps/hadrielk+pcapng-test-generator/output_le/advanced/test102.pcapng", Why::CustomBlocks(3)),
-    ("pcaps/hadrielk+pcapng-test-generator/output_le/basic/test018.pcapng", Why::CustomBlocks(4)),
-    ("pcaps/hadrielk+pcapng-test-generator/output_le/difficult/test202.pcapng", Why::CustomBlocks(3)),
+const EXCEPTIONS: [(&str, Why); 17] = [
     ("pcaps/nfstream+nfstream/tests/pcaps/dhcp_big_endian.pcapng", Why::AfterYear2262),
     ("pcaps/nfstream+nfstream/tests/pcaps/dhcp_little_endian.pcapng", Why::AfterYear2262),
     ("pcaps/nfstream+nfstream/tests/pcaps/fuzz-2021-06-07-c6c72a0a56.pcap", Why::LongFraction),
@@ -118,7 +110,6 @@ fn corpus_frames_and_times_are_tsharks_to_the_nanosecond() {
 
 fn is_explained(path: &Path, why: Why, ours: u64, tsharks: u64) -> bool {
     match why {
-        Why::CustomBlocks(blocks) => ours + blocks == tsharks,
         Why::LongFraction => ours == tsharks,
         Why::AfterYear2262 => {
             let request = ScanRequest::new(TableId::CaptureQuality);
