@@ -27,6 +27,7 @@ pub mod scan;
 pub mod tables;
 pub mod wire;
 pub mod words;
+#[cfg(feature = "text")]
 pub mod write;
 
 pub use capture::Input;

@@ -128,7 +128,7 @@ fn corpus_files_are_all_read_without_panic_or_hang() {
     assert!(paths.len() > 2_700, "{} files", paths.len());
     let (mut read, mut refused, mut faults) = (0, Vec::new(), Vec::new());
     let mut rows = BTreeMap::new();
-    for (path, outcome) in each_file(&paths, |path| rows_of(path)) {
+    for (path, outcome) in each_file(&paths, rows_of) {
         match outcome {
             Ok(Ok(counts)) => {
                 read += 1;
