@@ -682,3 +682,6 @@ fn layer_of(kind: TunnelKind) -> Layer {
         TunnelKind::IpInIp => Layer::Ipv4,
     }
 }
+
+#[cfg(test)]
+mod tests;
