@@ -95,14 +95,7 @@ pub(crate) fn decode_datagram(at: usize, bytes: Vec<u8>, config: &DecodeConfig, 
 }
 
 /// Follows the layers from `first` to the end, and says in the frame where it stopped.
-fn walk(
-    first: Step,
-    bytes: &[u8],
-    declared_end: usize,
-    config: &DecodeConfig,
-    frame: &mut Frame,
-    chunk: &mut Chunk,
-) {
+fn walk(first: Step, bytes: &[u8], declared_end: usize, config: &DecodeConfig, frame: &mut Frame, chunk: &mut Chunk) {
     let mut walker = Walker { bytes, declared_end, config, frame: &mut *frame, chunk, tags: 0 };
     let mut step = first;
     loop {
@@ -505,7 +498,13 @@ impl<'a> Walker<'a> {
     }
 
     /// Notes a tunnel whose own IP header is the one just read, and clears what the packet inside will say anew.
-    fn enter(&mut self, kind: TunnelKind, vni: Option<u32>, at: usize, inner_at: usize) -> Result<(), (Layer, usize, DecodeErrorKind)> {
+    fn enter(
+        &mut self,
+        kind: TunnelKind,
+        vni: Option<u32>,
+        at: usize,
+        inner_at: usize,
+    ) -> Result<(), (Layer, usize, DecodeErrorKind)> {
         if usize::from(self.frame.tunnels) >= self.config.tunnel_depth {
             return Err((layer_of(kind), at, DecodeErrorKind::TooDeep));
         }

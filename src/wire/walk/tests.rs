@@ -184,9 +184,9 @@ fn extension_and_authentication_headers_are_followed() {
     assert_eq!((chunk.frames[0].protocol, chunk.frames[0].ip_protocol), (Protocol::Tcp, 6));
     let chain = [
         &[60, 0, 1, 4, 0, 0, 0, 0][..], // hop-by-hop
-        &[43, 0, 1, 4, 0, 0, 0, 0], // destination options
-        &[44, 0, 0, 0, 0, 0, 0, 0],    // routing
-        &[6, 0, 0, 0, 0, 0, 0, 9],     // fragment header of a whole packet
+        &[43, 0, 1, 4, 0, 0, 0, 0],     // destination options
+        &[44, 0, 0, 0, 0, 0, 0, 0],     // routing
+        &[6, 0, 0, 0, 0, 0, 0, 9],      // fragment header of a whole packet
         tcp,
     ];
     let chunk = decoded(LinkType::RAW, &ipv6_packet(0, &chain.concat()));
