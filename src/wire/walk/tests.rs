@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::wire::{Ip, TunnelKind};
 
 fn config() -> DecodeConfig {
     DecodeConfig::new(&Options::default())
