@@ -24,6 +24,7 @@ pub struct ArpPacket {
 }
 
 impl ArpPacket {
+    const HARDWARE_ATM: u16 = 19;
     /// What comes before the addresses.
     pub const MIN_BYTES: usize = 8;
     /// For Ethernet and IPv4.
@@ -32,6 +33,10 @@ impl ArpPacket {
     pub fn parse(bytes: &[u8]) -> Result<Self, DecodeErrorKind> {
         let truncated = |need_bytes| DecodeErrorKind::Truncated { need_bytes, have_bytes: bytes.len() };
         let Some(fixed) = bytes.first_chunk::<{ Self::MIN_BYTES }>() else { return Err(truncated(Self::LEN_BYTES)) };
+        // ATM's address resolution (RFC 2225) is laid out otherwise.
+        if be16(fixed, 0) == Self::HARDWARE_ATM {
+            return Err(DecodeErrorKind::BadField { field: "hardware type", value: u64::from(Self::HARDWARE_ATM) });
+        }
         let (hardware_bytes, protocol_bytes) = (usize::from(fixed[4]), usize::from(fixed[5]));
         let need_bytes = Self::MIN_BYTES + 2 * (hardware_bytes + protocol_bytes);
         if bytes.len() < need_bytes {
@@ -56,9 +61,7 @@ impl ArpPacket {
 mod tests {
     use super::*;
 
-    const REPLY: [u8; 28] = [
-        0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 2, 0, 0, 0, 0, 2, 10, 0, 0, 2,
-    ];
+    const REPLY: [u8; 28] = [0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 2, 0, 0, 0, 0, 2, 10, 0, 0, 2];
 
     #[test]
     fn a_reply_is_read() {
@@ -82,6 +85,13 @@ mod tests {
         let arp = ArpPacket::parse(&bytes).unwrap();
         assert_eq!((arp.operation, arp.sender_ip, arp.target_ip), (2, Ip::NONE, Ip::NONE));
         assert!(arp.sender_mac.is_some());
+    }
+
+    #[test]
+    fn atm_is_a_forbidden_hardware_type() {
+        let mut bytes = REPLY;
+        bytes[1] = 19;
+        assert_eq!(ArpPacket::parse(&bytes), Err(DecodeErrorKind::BadField { field: "hardware type", value: 19 }));
     }
 
     #[test]

@@ -103,6 +103,5 @@ pub(super) fn need<const N: usize>(
     layer: Layer,
 ) -> Result<&[u8; N], (Layer, usize, DecodeErrorKind)> {
     let rest = bytes.get(at..).unwrap_or(&[]);
-    rest.first_chunk::<N>()
-        .ok_or((layer, at, DecodeErrorKind::Truncated { need_bytes: N, have_bytes: rest.len() }))
+    rest.first_chunk::<N>().ok_or((layer, at, DecodeErrorKind::Truncated { need_bytes: N, have_bytes: rest.len() }))
 }

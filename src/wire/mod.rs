@@ -5,6 +5,7 @@
 
 mod arp;
 mod checksum;
+mod encapsulation;
 mod error;
 mod ethernet;
 mod frame;

@@ -36,11 +36,6 @@ def is_icmp_fragment(name, ours, theirs, context):
     return is_icmp and is_fragment(context) and (table == "icmp" or name == "packets.protocol")
 
 
-def is_custom_block(name, ours, theirs, context):
-    """tshark gives custom blocks, which are no packets, frame numbers of their own."""
-    return context["file"].name in {"test018.pcapng", "test102.pcapng", "test202.pcapng"}
-
-
 def is_huge_length(name, ours, theirs, context):
     return name in {"packets.original_bytes", "packets.ip_bytes", "tcp.payload_bytes", "packets.payload_bytes"} and (
         context["packet"].get("original_bytes", 0) > 0x7FFFFFFF
@@ -135,7 +130,6 @@ def is_overlapping(name, ours, theirs, context):
 RULES = [
     ("ports carried to the other fragments of a datagram", is_earlier_fragment),
     ("a fragmented ICMP message is read from its first fragment", is_icmp_fragment),
-    ("tshark numbers pcapng custom blocks as frames", is_custom_block),
     ("tshark caps lengths at 2^31 - 1", is_huge_length),
     ("a UDP length past the end of the packet counts only as far as the packet goes", is_length_past_packet),
     ("a header that is not all there is not read", is_cut_header),
