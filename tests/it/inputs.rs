@@ -28,8 +28,8 @@ fn what_is_no_capture_is_one_clear_error() {
         ("page.pcap", b"<!DOCTYPE html><html><body>404</body></html>", LooksLike::Html),
         ("printed.pcap", tcpdump, LooksLike::TcpdumpText),
         ("packed.pcap", zip, LooksLike::Zip),
-        ("text.pcap.gz", &gzip_of_text, LooksLike::CompressedOther),
-        ("twice.pcap.gz", &gzip_of_gzip, LooksLike::CompressedOther),
+        ("text.pcap.gz", &gzip_of_text, LooksLike::CompressedText),
+        ("twice.pcap.gz", &gzip_of_gzip, LooksLike::CompressedTwice),
         ("noise.pcap", &[0x00, 0x9c, 0xff, 0x81, 0x00, 0x00, 0xfe, 0x02], LooksLike::Unknown),
     ];
     for (name, bytes, expected) in cases {
