@@ -1,14 +1,14 @@
 //! An opened capture: tables on demand, each computed once.
 
 use std::collections::HashMap;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::capture::{CaptureFacts, Input};
+use crate::capture::{CaptureFacts, Input, Reader, Selection, WriteReport, write_frames};
 use crate::error::Error;
 use crate::observe::{Observer, Unobserved};
 use crate::options::Options;
@@ -96,10 +96,8 @@ impl Capture {
         }
         let mut state = self.lock();
         for table in missing {
-            let data = TableData {
-                schema: table.definition().schema(),
-                batches: batches.remove(&table).unwrap_or_default(),
-            };
+            let data =
+                TableData { schema: table.definition().schema(), batches: batches.remove(&table).unwrap_or_default() };
             state.tables.entry(table).or_insert_with(|| Arc::new(data));
         }
         state.summary = Some(engine.summary());
@@ -119,6 +117,52 @@ impl Capture {
     pub fn files(&self) -> Result<Vec<crate::capture::FileFacts>, Error> {
         self.summary()?;
         Ok(self.lock().facts.as_ref().map(|facts| facts.files.clone()).unwrap_or_default())
+    }
+
+    /// Writes frames as a pcapng file for Wireshark, in the order of the capture: with their interfaces, times to the
+    /// nanosecond, original lengths and comments, to which those of `comments` are added. Frames are (`file_no`, `frame_no`)
+    /// as in every table; `None` writes all. An existing file is replaced once all is written.
+    pub fn write(
+        &self,
+        path: impl AsRef<Path>,
+        frames: Option<&[(u32, u64)]>,
+        comments: &[(u32, u64, &str)],
+    ) -> Result<WriteReport, Error> {
+        let path = path.as_ref();
+        let io_error = |error| Error::io(path, error);
+        let mut part_name = path.file_name().unwrap_or_default().to_owned();
+        part_name.push(".part");
+        // The capture may be the very file that is replaced, so it must not be touched before it was read to its end.
+        let part = path.with_file_name(part_name);
+        let file = std::fs::File::create(&part).map_err(io_error)?;
+        let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
+        let written = self.write_named(&mut out, path, frames, comments);
+        let done = written.and_then(|report| std::fs::rename(&part, path).map(|()| report).map_err(io_error));
+        if done.is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+        done
+    }
+
+    /// The same, to any writer.
+    pub fn write_to(
+        &self,
+        out: &mut dyn Write,
+        frames: Option<&[(u32, u64)]>,
+        comments: &[(u32, u64, &str)],
+    ) -> Result<WriteReport, Error> {
+        self.write_named(out, "-".as_ref(), frames, comments)
+    }
+
+    fn write_named(
+        &self,
+        out: &mut dyn Write,
+        name: &Path,
+        frames: Option<&[(u32, u64)]>,
+        comments: &[(u32, u64, &str)],
+    ) -> Result<WriteReport, Error> {
+        let reader = Reader::open(self.inputs(), &self.options.limits)?;
+        write_frames(reader, &Selection::new(frames, comments), out, name)
     }
 
     pub fn options(&self) -> &Options {

@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use super::input::Input;
 use super::lane::{Ended, Interfaces, Lane, is_same_ring};
-use super::record::{CaptureFacts, Finding, Severity, Window};
+use super::record::{CaptureFacts, Finding, Interface, Severity, Window};
 use super::single::SingleReader;
 use super::source::Share;
 use super::walk::WINDOW_RECORDS;
@@ -137,6 +137,11 @@ impl Reader {
     /// What is known beside the records; complete after the last window.
     pub fn facts(&self) -> &CaptureFacts {
         &self.facts
+    }
+
+    /// The interfaces met so far, by the numbers that records carry.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces.all
     }
 
     /// The next window in the order of time; `None` at the end. A window may be empty.
@@ -294,7 +299,7 @@ impl Reader {
         }
         let facts = &lane.reader.facts;
         let (Some(first), Some(last)) = (facts.first_time_ns, facts.last_time_ns) else { return Ok(false) };
-        Ok(last.saturating_sub(due_ns) <= RING_OVERLAP_NS.min(last.saturating_sub(first) / 2))
+        Ok(last.saturating_sub(due_ns) <= RING_OVERLAP_NS.min(last.saturating_sub(first) / 50))
     }
 }
 

@@ -11,22 +11,24 @@ pub fn pcap_time_ns(seconds: u32, fraction: u32, is_nano: bool) -> i64 {
 /// Time of a pcapng block: `ticks` of the interface's `if_tsresol`, plus its `if_tsoffset` in seconds. `None` where it does
 /// not fit. Finer ticks than nanoseconds are cut off, as Wireshark does.
 pub fn pcapng_time_ns(ticks: u64, tsresol: u8, tsoffset_s: i64) -> Option<i64> {
-    let since_offset_ns = match tsresol {
-        9 => i64::try_from(ticks).ok()?,
-        6 => i64::try_from(ticks).ok()?.checked_mul(1_000)?,
-        _ => {
-            let exponent = u32::from(tsresol & 0x7f);
-            if tsresol & 0x80 == 0 {
-                // 10^20 ticks per second and finer: a u64 of ticks is less than one second.
-                let ticks_per_s = 10_u128.checked_pow(exponent)?;
-                i64::try_from(u128::from(ticks).checked_mul(NS_PER_S)? / ticks_per_s).ok()?
-            } else {
-                // ticks < 2^64 and 10^9 < 2^30, so the product fits u128; a shift past it leaves 0.
-                i64::try_from((u128::from(ticks) * NS_PER_S).checked_shr(exponent).unwrap_or(0)).ok()?
-            }
+    if tsoffset_s == 0 {
+        match tsresol {
+            9 => return i64::try_from(ticks).ok(),
+            6 => return i64::try_from(ticks).ok()?.checked_mul(1_000),
+            _ => {}
         }
+    }
+    let exponent = u32::from(tsresol & 0x7f);
+    // ticks < 2^64 and 10^9 < 2^30, so this product fits. Ticks and offset may each be past 64 bits where their sum is not.
+    let scaled = u128::from(ticks) * NS_PER_S;
+    let since_offset_ns = if tsresol & 0x80 == 0 {
+        scaled / 10_u128.checked_pow(exponent)?
+    } else {
+        // A shift past the product leaves 0.
+        scaled.checked_shr(exponent).unwrap_or(0)
     };
-    since_offset_ns.checked_add(tsoffset_s.checked_mul(1_000_000_000)?)
+    let offset_ns = i128::from(tsoffset_s) * NS_PER_S as i128;
+    i64::try_from(i128::try_from(since_offset_ns).ok()?.checked_add(offset_ns)?).ok()
 }
 
 #[cfg(test)]
@@ -56,6 +58,9 @@ mod tests {
     fn the_offset_is_in_seconds_and_signed() {
         assert_eq!(pcapng_time_ns(1_000_000, 6, -3600), Some(-3_599_000_000_000));
         assert_eq!(pcapng_time_ns(0, 6, i64::MAX), None);
+        assert_eq!(pcapng_time_ns(0, 6, i64::MIN), None);
+        assert_eq!(pcapng_time_ns(u64::MAX, 9, -10_000_000_000), Some(8_446_744_073_709_551_615));
+        assert_eq!(pcapng_time_ns(500, 3, -1), Some(-500_000_000));
     }
 
     #[test]

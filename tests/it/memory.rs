@@ -36,7 +36,7 @@ fn a_large_stream_is_scanned_in_bounded_memory() {
 }
 
 /// Runs `work` in a process of its own, where no other test's memory is in the way.
-fn measured_alone(test: &str, work: fn()) {
+pub fn measured_alone(test: &str, work: fn()) {
     const VARIABLE: &str = "WIRELAB_MEMORY_TEST";
     if process_bytes("RssAnon").is_none() {
         println!("SKIPPED: this system does not tell a process's anonymous memory");
@@ -46,7 +46,7 @@ fn measured_alone(test: &str, work: fn()) {
         return work();
     }
     let binary = std::env::current_exe().unwrap();
-    let name = format!("memory::{test}");
+    let name = if test.contains("::") { test.to_owned() } else { format!("memory::{test}") };
     let output = std::process::Command::new(binary)
         .args([name.as_str(), "--exact", "--nocapture"])
         .env(VARIABLE, test)
