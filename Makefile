@@ -25,7 +25,7 @@ $(VENV)/.ready: python/requirements-dev.txt
 	@touch $@
 
 build: setup ## build the Python package into the environment
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --skip-install-deps 2>/dev/null || \
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet 2>/dev/null || \
 		VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop
 
 demo: build ## analyse the sample captures

@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use crate::analyze::segment::Segment;
+use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{WsFlags, WsRow, WsStream, starts_new_stream};
 use crate::flow::Endpoint;
 
@@ -48,7 +48,13 @@ impl Streams {
     /// Shows a segment to its stream, or to a new one. Returns the stream's index in this shard.
     pub fn on_segment(&mut self, slot: u32, at: u32, segment: &Segment<'_>) -> (u32, WsRow) {
         let stream = self.stream_of(slot, at, segment);
-        (stream, self.streams[stream as usize].ws.on_segment(segment))
+        let ws = &mut self.streams[stream as usize].ws;
+        let row = ws.on_segment(segment);
+        // The state is kept to the end of the capture, as Wireshark keeps it; of a closed stream little is left.
+        if segment.flags & (FIN | RST) != 0 {
+            ws.compact();
+        }
+        (stream, row)
     }
 
     /// The same for a header that is there but cannot be analysed.

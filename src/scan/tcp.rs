@@ -61,11 +61,9 @@ impl TcpHold {
             shard.window_places.resize(shard.tcp.len(), RowPlace { block: 0, row: 0 });
         }
         for (chunk, places) in tcp_places.chunks(CHUNK_RECORDS).enumerate() {
-            let mut row = 0;
-            for place in places.iter().filter(|place| **place != u32::MAX) {
+            for (row, place) in places.iter().filter(|place| **place != u32::MAX).enumerate() {
                 let (shard, at) = ((place >> 24) as usize, (place & 0x00ff_ffff) as usize);
-                shards[shard].window_places[at] = RowPlace { block: first_block + chunk as u64, row };
-                row += 1;
+                shards[shard].window_places[at] = RowPlace { block: first_block + chunk as u64, row: row as u16 };
             }
         }
         shards.iter_mut().for_each(Shard::keep_places);

@@ -4,13 +4,13 @@
 //! of [`Frame`]s, and beside it one list for each kind of detail.
 
 mod arp;
-mod checksum;
+pub mod checksum;
 mod encapsulation;
 mod error;
 mod ethernet;
 mod frame;
 mod icmp;
-mod icrc;
+pub mod icrc;
 mod ip;
 mod pause;
 mod roce;

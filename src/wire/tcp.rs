@@ -75,13 +75,14 @@ impl TcpHeader {
     pub fn parse_options(&mut self, options: &[u8], sacks: &mut Vec<(u32, u32)>) {
         self.sack_at = sacks.len() as u32;
         // Nearly every segment of a bulk transfer: two NOPs and a timestamp.
-        if let Some(bytes) = options.first_chunk::<12>() {
-            if options.len() == 12 && bytes[..4] == [1, 1, 8, 10] {
-                self.options |= Self::HAS_TIMESTAMPS;
-                self.tsval = be32(bytes, 4);
-                self.tsecr = be32(bytes, 8);
-                return;
-            }
+        if let Some(bytes) = options.first_chunk::<12>()
+            && options.len() == 12
+            && bytes[..4] == [1, 1, 8, 10]
+        {
+            self.options |= Self::HAS_TIMESTAMPS;
+            self.tsval = be32(bytes, 4);
+            self.tsecr = be32(bytes, 8);
+            return;
         }
         let mut at = 0;
         while let Some(&kind) = options.get(at) {

@@ -27,12 +27,12 @@ mod tests_senders;
 mod types;
 mod vantage;
 
-pub use types::{
-    ACK, Cause, Checksum, DirectionSummary, Evidence, FIN, HoldLimits, Judgement, Outcome, RST, SYN, Segment, Summary,
-    Vantage, Verdict,
-};
+pub use types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary, Verdict};
 
 use half::Half;
+use types::Segment;
+#[cfg(test)]
+use types::{ACK, Checksum, RST, SYN, Vantage};
 use vantage::VantagePoint;
 
 /// IPv4 and TCP header without options; what a path MTU must hold besides the payload.

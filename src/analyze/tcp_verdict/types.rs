@@ -1,6 +1,6 @@
 //! What goes in and what comes out: segments, verdicts, causes, outcomes, evidence, limits.
 
-pub use crate::analyze::segment::{ACK, Checksum, FIN, RST, SYN, Segment};
+pub(super) use crate::analyze::segment::{ACK, Checksum, FIN, RST, SYN, Segment};
 
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -183,15 +183,6 @@ impl Evidence {
     /// Whether all of `other` is in it.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
-    }
-
-    /// The names of what is in it.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES
-            .into_iter()
-            .enumerate()
-            .filter(move |(bit, _)| self.0 >> bit & 1 == 1)
-            .map(|(_, name)| name)
     }
 }
 

@@ -84,6 +84,7 @@ impl WsStream {
     }
 
     /// Heap memory held beside the struct itself, in bytes.
+    #[cfg(test)]
     pub fn heap_bytes(&self) -> usize {
         self.sides.iter().map(|side| side.unacked.heap_bytes()).sum()
     }

@@ -57,6 +57,7 @@ impl Unacked {
     }
 
     /// Heap memory held, in bytes.
+    #[cfg(test)]
     pub(super) fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
     }

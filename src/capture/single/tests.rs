@@ -69,7 +69,8 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-const COMPRESSORS: [(&str, fn(&[u8]) -> Vec<u8>); 4] = [("gzip", gzip), ("zstd", zstd), ("lz4", lz4), ("xz", xz)];
+type Compressor = fn(&[u8]) -> Vec<u8>;
+const COMPRESSORS: [(&str, Compressor); 4] = [("gzip", gzip), ("zstd", zstd), ("lz4", lz4), ("xz", xz)];
 
 /// Bytes that do not compress.
 fn noise(count: usize) -> Vec<u8> {
@@ -92,7 +93,7 @@ struct Hesitant {
 impl Read for Hesitant {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.turn += 1;
-        if self.turn % 3 == 0 {
+        if self.turn.is_multiple_of(3) {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let most = buffer.len().min(1_000);
