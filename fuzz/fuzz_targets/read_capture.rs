@@ -9,7 +9,8 @@ use wirelab::{Limits, Options, ScanRequest, TableId, Unobserved};
 
 fuzz_target!(|data: &[u8]| {
     // Small limits on growth: a run shall be short, and reaching them is part of what is tested.
-    let limits = Limits { decompress_free_bytes: 4 << 20, decompress_ratio: 50, interfaces: 1_000, ..Limits::default() };
+    let limits =
+        Limits { decompress_free_bytes: 4 << 20, decompress_ratio: 50, interfaces: 1_000, ..Limits::default() };
     let options = Options { threads: NonZeroUsize::new(1), limits, ..Options::default() };
     let requests = [TableId::Packets, TableId::Interfaces, TableId::CaptureQuality].map(ScanRequest::new);
     let Ok(mut scan) = MultiScan::new(vec![data.to_vec().into()], &options, &requests) else { return };
