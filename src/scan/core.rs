@@ -6,6 +6,7 @@ use super::finish;
 use super::rows;
 use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut, quoted_frame};
 use super::sink::Sink;
+use super::story;
 use super::tcp::TcpHold;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
 use crate::analyze::{Copy, CopyKind, HoldLimits, ProbeTracker};
@@ -30,6 +31,7 @@ pub(crate) struct Sinks {
     pub packets: Option<Sink<PacketRow>>,
     pub tcp: Option<Sink<TcpRow>>,
     pub tcp_flows: Option<Sink<TcpFlowRow>>,
+    pub tcp_events: Option<Sink<TcpEventRow>>,
     pub flows: Option<Sink<FlowRow>>,
     pub roce: Option<Sink<RoceRow>>,
     pub pause: Option<Sink<PauseRow>>,
@@ -46,7 +48,7 @@ macro_rules! each_sink {
     ($sinks:expr, |$id:ident, $sink:ident| $body:expr) => {{
         let sinks = $sinks;
         each_sink!(@ sinks, $id, $sink, $body;
-            packets Packets, tcp Tcp, tcp_flows TcpFlows, flows Flows, roce Roce, pause Pause, tunnels Tunnels,
+            packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce, pause Pause, tunnels Tunnels,
             probes Probes, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
     }};
     (@ $sinks:ident, $id:ident, $sink:ident, $body:expr; $($field:ident $variant:ident),*) => {
@@ -111,13 +113,18 @@ impl Core {
     pub fn new(options: &Options, sinks: Sinks, needs_flows: bool, stored_bytes: Option<u64>) -> Self {
         let has_quality = sinks.capture_quality.is_some();
         let config = DecodeConfig::new(options);
+        let stories = sinks.tcp_flows.is_some() || sinks.tcp_events.is_some();
+        let connections = has_quality || stories || sinks.flows.is_some();
         let needs = ShardNeeds {
             flow_limit: options.limits.flows / SHARDS + 1,
-            streams: sinks.tcp.is_some() || sinks.tcp_flows.is_some(),
-            connections: has_quality || sinks.tcp_flows.is_some() || sinks.flows.is_some(),
+            streams: sinks.tcp.is_some() || stories,
+            connections,
             // Connections and probes leave copies out, whatever else is asked for.
-            copies: has_quality || sinks.probes.is_some() || sinks.tcp_flows.is_some() || sinks.flows.is_some() || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of") || sink.wants("duplicate_kind")),
-            verdicts: sinks.tcp_flows.is_some() || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
+            copies: connections
+                || sinks.probes.is_some()
+                || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of") || sink.wants("duplicate_kind")),
+            verdicts: stories || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
+            stories,
             hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
             hasher: config.hasher.clone(),
         };
@@ -308,7 +315,9 @@ impl Core {
             self.tcp_hold.judge(&mut self.shards);
             self.tcp_hold.release(sink);
         }
+        self.shards.iter_mut().for_each(Shard::finish_stories);
         finish::flow_tables(self);
+        story::event_table(self);
         finish::capture_tables(self, facts);
         each_sink!(&mut self.sinks, |_id, sink| sink.flush());
     }

@@ -121,7 +121,12 @@ impl Engine {
 fn needs_flows(request: &ScanRequest) -> bool {
     let wants = |column: &str| request.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| name == column));
     match request.table {
-        TableId::Tcp | TableId::TcpFlows | TableId::Flows | TableId::Probes | TableId::CaptureQuality => true,
+        TableId::Tcp
+        | TableId::TcpFlows
+        | TableId::TcpEvents
+        | TableId::Flows
+        | TableId::Probes
+        | TableId::CaptureQuality => true,
         TableId::Pause | TableId::Arp | TableId::Interfaces => false,
         TableId::Packets => wants("flow_id") || wants("duplicate_of") || wants("duplicate_kind"),
         TableId::Roce | TableId::Tunnels | TableId::Icmp => wants("flow_id"),
@@ -140,6 +145,7 @@ fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
             TableId::Packets => sinks.packets = sink(projection, filter),
             TableId::Tcp => sinks.tcp = sink(projection, filter),
             TableId::TcpFlows => sinks.tcp_flows = sink(projection, filter),
+            TableId::TcpEvents => sinks.tcp_events = sink(projection, filter),
             TableId::Flows => sinks.flows = sink(projection, filter),
             TableId::Roce => sinks.roce = sink(projection, filter),
             TableId::Pause => sinks.pause = sink(projection, filter),

@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::quality::findings;
 use super::rows::{file_no, relative};
-use crate::analyze::{Cause, Connection, DirectionSummary, Outcome, Side, Verdict, VerdictSummary};
+use crate::analyze::{Cause, Connection, DirectionSummary, Outcome, Side, SideStory, StorySummary, Verdict, VerdictSummary};
 use crate::capture::{CaptureFacts, Finding};
 use crate::flow::{Endpoint, FlowState};
 use crate::tables::*;
@@ -30,14 +30,15 @@ pub(super) fn flow_tables(core: &mut Core) {
         if let (Some(sink), Some(connection)) = (&mut core.sinks.tcp_flows, connection) {
             let stream = shard.streams.streams.get(state.stream as usize).map(|stream| stream.id);
             let verdicts = shard.verdict_summary(flow).unwrap_or_default();
-            let row = tcp_flow_row(state, connection, &verdicts, core.first_time_ns);
+            let story = shard.story(flow).map(|(story, verdicts)| story.summary(&verdicts)).unwrap_or_default();
+            let row = tcp_flow_row(state, connection, &verdicts, &story, core.first_time_ns);
             sink.push(TcpFlowRow { tcp_stream: stream, ..row });
         }
     }
 }
 
 /// Which end (0 low, 1 high) is the client, and whether a SYN says so.
-fn client_of(state: &FlowState, connection: Option<&Connection>) -> (u8, bool) {
+pub(super) fn client_of(state: &FlowState, connection: Option<&Connection>) -> (u8, bool) {
     if let Some(client) = connection.and_then(|connection| connection.client) {
         return (client, true);
     }
@@ -49,7 +50,7 @@ fn client_of(state: &FlowState, connection: Option<&Connection>) -> (u8, bool) {
     }
 }
 
-fn ends(state: &FlowState, client: u8) -> (Endpoint, Endpoint) {
+pub(super) fn ends(state: &FlowState, client: u8) -> (Endpoint, Endpoint) {
     if client == 0 { (state.key.low, state.key.high) } else { (state.key.high, state.key.low) }
 }
 
@@ -125,12 +126,14 @@ fn tcp_flow_row(
     state: &FlowState,
     connection: &Connection,
     verdicts: &VerdictSummary,
+    story: &StorySummary,
     first_ns: Option<i64>,
 ) -> TcpFlowRow {
     let (client, client_known) = client_of(state, Some(connection));
     let (client_end, server_end) = ends(state, client);
     let (c, s) = (usize::from(client), usize::from(client ^ 1));
     let sides = [&connection.sides[c], &connection.sides[s]];
+    let [client_story, server_story] = [&story.sides[c], &story.sides[s]];
     let [client_sent, server_sent] = [Resent::of(&verdicts.directions[c], sides[0]), Resent::of(&verdicts.directions[s], sides[1])];
     TcpFlowRow {
         file_no: file_no(state.file),
@@ -190,7 +193,42 @@ fn tcp_flow_row(
         server_retransmit_ratio: server_sent.ratio,
         server_reordered_count: server_sent.reordered,
         server_network_duplicate_count: server_sent.network_duplicates,
+        handshake: (!story.handshake.is_empty()).then_some(Symbol(story.handshake)),
+        syn_retry_count: story.syn_retries,
+        syn_ack_retry_count: story.syn_ack_retries,
+        is_ecn_negotiated: story.is_ecn_negotiated,
+        closed_by: (!story.closed_by.is_empty()).then_some(Symbol(story.closed_by)),
+        client_rtt_min_ns: client_story.rtt_min_ns,
+        client_rtt_median_ns: client_story.rtt_median_ns,
+        client_rtt_p99_ns: client_story.rtt_p99_ns,
+        client_zero_window_ns: client_story.zero_window_ns,
+        client_zero_window_stall_count: client_story.zero_window_stalls,
+        client_window_limited_ns: client_story.window_limited_ns,
+        client_idle_ns: client_story.idle_ns,
+        client_longest_stall_ns: client_story.longest_stall_ns,
+        client_ece_count: client_story.ece_count,
+        client_cwr_count: client_story.cwr_count,
+        client_retransmit_bytes: client_story.resent_bytes,
+        client_retransmit_bytes_ratio: bytes_ratio(client_story),
+        client_max_in_flight_bytes: client_story.max_in_flight_bytes,
+        server_rtt_min_ns: server_story.rtt_min_ns,
+        server_rtt_median_ns: server_story.rtt_median_ns,
+        server_rtt_p99_ns: server_story.rtt_p99_ns,
+        server_zero_window_ns: server_story.zero_window_ns,
+        server_zero_window_stall_count: server_story.zero_window_stalls,
+        server_window_limited_ns: server_story.window_limited_ns,
+        server_idle_ns: server_story.idle_ns,
+        server_longest_stall_ns: server_story.longest_stall_ns,
+        server_ece_count: server_story.ece_count,
+        server_cwr_count: server_story.cwr_count,
+        server_retransmit_bytes: server_story.resent_bytes,
+        server_retransmit_bytes_ratio: bytes_ratio(server_story),
+        server_max_in_flight_bytes: server_story.max_in_flight_bytes,
     }
+}
+
+fn bytes_ratio(side: &SideStory) -> Option<f64> {
+    (side.payload_bytes > 0).then(|| side.resent_bytes as f64 / side.payload_bytes as f64)
 }
 
 pub(super) fn capture_tables(core: &mut Core, facts: &CaptureFacts) {

@@ -9,6 +9,7 @@ mod quality;
 mod rows;
 mod shard;
 mod sink;
+mod story;
 mod streams;
 mod tally;
 mod tcp;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use super::streams::Streams;
 use super::tcp::RowPlace;
-use super::verdicts::Verdicts;
+use super::verdicts::{StoryPlace, Verdicts};
 use crate::analyze::segment::{Checksum, Segment};
-use crate::analyze::{Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, SeenSegment, Sighting, WsRow};
+use crate::analyze::{Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, SeenSegment, Sighting, Story, VerdictSummary, WsRow};
 use crate::capture::{Record, Window};
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable};
 use crate::wire::{ChecksumStatus, Chunk, Frame, Layers, Protocol, QuotedPacket, TcpHeader};
@@ -45,6 +45,7 @@ pub(crate) struct ShardNeeds {
     pub connections: bool,
     pub copies: bool,
     pub verdicts: bool,
+    pub stories: bool,
     pub hold: HoldLimits,
     pub hasher: FlowHasher,
 }
@@ -158,13 +159,12 @@ impl Shard {
             if self.connections.len() <= index {
                 self.connections.resize_with(index + 1, || None);
             }
+            // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
+            let is_copy =
+                copy.is_some_and(|copy| matches!(copy.kind, CopyKind::SameInterface | CopyKind::RouterHop));
             if let Some(slot) = self.connections.get_mut(index) {
                 let connection = slot.get_or_insert_with(Box::default);
                 if needs.connections {
-                    // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
-                    let is_copy = copy.is_some_and(|copy| {
-                        matches!(copy.kind, CopyKind::SameInterface | CopyKind::RouterHop)
-                    });
                     connection.on_segment(&SeenSegment {
                         sender,
                         frame_no: record.frame_no,
@@ -194,9 +194,12 @@ impl Shard {
                 };
                 state.stream = stream;
                 self.tcp.push(TcpOut { at, stream, ws });
-                if needs.verdicts {
+                if needs.verdicts && is_whole {
                     let segment = Segment { row: self.next_row, ..segment };
-                    self.verdicts.on_segment(flow.0, &segment, is_whole, &mut self.judgements);
+                    let story = needs.stories.then_some(StoryPlace { file: record.file, is_copy });
+                    self.verdicts.on_segment(flow.0, &segment, story, &mut self.judgements);
+                } else if needs.verdicts {
+                    self.verdicts.on_broken(self.next_row, &mut self.judgements);
                 }
                 self.next_row += 1;
             }
@@ -254,8 +257,18 @@ impl Shard {
         self.verdicts.finish(&mut self.judgements);
     }
 
-    pub fn verdict_summary(&self, flow: usize) -> Option<crate::analyze::VerdictSummary> {
+    /// Ends the stories; everything must be judged.
+    pub fn finish_stories(&mut self) {
+        self.verdicts.finish_stories();
+    }
+
+    pub fn verdict_summary(&self, flow: usize) -> Option<VerdictSummary> {
         self.verdicts.summary(flow)
+    }
+
+    /// The story of a flow's connection, and what its verdicts come to.
+    pub fn story(&self, flow: usize) -> Option<(&Story, VerdictSummary)> {
+        self.verdicts.story(flow)
     }
 
     fn is_new_connection(&self, flow: FlowRef, sender: u8, tcp: &TcpHeader) -> bool {

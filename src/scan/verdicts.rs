@@ -1,7 +1,7 @@
-//! The verdict analysis of one shard's connections, and when each is asked again.
+//! The verdict analysis of one shard's connections and the stories that rest on it, and when each is asked again.
 
 use crate::analyze::segment::Segment;
-use crate::analyze::{Evidence, HoldLimits, Judgement, Verdict, VerdictConnection, VerdictSummary};
+use crate::analyze::{Evidence, HoldLimits, Judgement, Story, Verdict, VerdictConnection, VerdictSummary};
 
 /// Quiet connections are looked at this often, in capture time.
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
@@ -10,8 +10,34 @@ const QUIET_NS: i64 = 2_000_000_000;
 
 struct Slot {
     connection: VerdictConnection,
+    story: Option<Box<Story>>,
     last_ns: i64,
     is_active: bool,
+}
+
+impl Slot {
+    /// Lets the connection judge, and tells its story what it judged.
+    fn judge(&mut self, out: &mut Vec<(u64, Judgement)>, work: impl FnOnce(&mut VerdictConnection, &mut Vec<(u64, Judgement)>)) {
+        let before = out.len();
+        work(&mut self.connection, out);
+        if let Some(story) = &mut self.story {
+            out.iter().skip(before).for_each(|(row, judgement)| story.on_judgement(*row, judgement));
+        }
+    }
+
+    fn finish_story(&mut self) {
+        if let Some(story) = &mut self.story {
+            story.finish(&self.connection.summary());
+        }
+    }
+}
+
+/// Where the frame of a segment is, for its story.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoryPlace {
+    pub file: u16,
+    /// The same packet was captured before, at the same place.
+    pub is_copy: bool,
 }
 
 /// By flow index of the shard.
@@ -24,25 +50,35 @@ pub(super) struct Verdicts {
 }
 
 impl Verdicts {
-    /// `is_whole`: the header can be analysed; the row of one that cannot is judged at once.
-    pub fn on_segment(&mut self, flow: u32, segment: &Segment<'_>, is_whole: bool, out: &mut Vec<(u64, Judgement)>) {
-        if !is_whole {
-            out.push((segment.row, Judgement::plain(Verdict::Unknown, Evidence::default())));
-            return;
-        }
+    /// With `story` the connection's story is followed as well.
+    pub fn on_segment(
+        &mut self,
+        flow: u32,
+        segment: &Segment<'_>,
+        story: Option<StoryPlace>,
+        out: &mut Vec<(u64, Judgement)>,
+    ) {
         let index = flow as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
         let slot = self.slots[index].get_or_insert_with(|| {
-            Box::new(Slot { connection: VerdictConnection::default(), last_ns: 0, is_active: false })
+            Box::new(Slot { connection: VerdictConnection::default(), story: None, last_ns: 0, is_active: false })
         });
-        slot.connection.on_segment(segment, out);
+        if let Some(place) = story.filter(|place| !place.is_copy) {
+            slot.story.get_or_insert_default().on_segment(segment, place.file);
+        }
+        slot.judge(out, |connection, out| connection.on_segment(segment, out));
         slot.last_ns = segment.time_ns;
         if !slot.is_active {
             slot.is_active = true;
             self.active.push(flow);
         }
+    }
+
+    /// A segment whose header cannot be analysed is judged at once.
+    pub fn on_broken(&mut self, row: u64, out: &mut Vec<(u64, Judgement)>) {
+        out.push((row, Judgement::plain(Verdict::Unknown, Evidence::default())));
     }
 
     pub fn on_icmp_too_big(&mut self, flow: u32, time_ns: i64, sender: u8, seq: u32, mtu: u32) {
@@ -60,8 +96,11 @@ impl Verdicts {
         let slots = &mut self.slots;
         self.active.retain(|flow| {
             let Some(Some(slot)) = slots.get_mut(*flow as usize) else { return false };
-            slot.connection.expire(now_ns, row_now, limits, out);
+            slot.judge(out, |connection, out| connection.expire(now_ns, row_now, limits, out));
             slot.is_active = slot.connection.is_waiting() || now_ns.saturating_sub(slot.last_ns) < QUIET_NS;
+            if let Some(story) = slot.story.as_mut().filter(|_| !slot.is_active) {
+                story.rest();
+            }
             slot.is_active
         });
     }
@@ -69,14 +108,27 @@ impl Verdicts {
     /// The connection is over: another one has taken its ports.
     pub fn finish_one(&mut self, flow: u32, out: &mut Vec<(u64, Judgement)>) {
         if let Some(Some(slot)) = self.slots.get_mut(flow as usize) {
-            slot.connection.finish(out);
+            slot.judge(out, |connection, out| connection.finish(out));
+            slot.finish_story();
         }
     }
 
+    /// Judges everything that waits; the connections may go on.
     pub fn finish(&mut self, out: &mut Vec<(u64, Judgement)>) {
         for slot in self.slots.iter_mut().flatten() {
-            slot.connection.finish(out);
+            slot.judge(out, |connection, out| connection.finish(out));
         }
+    }
+
+    /// The capture is over.
+    pub fn finish_stories(&mut self) {
+        self.slots.iter_mut().flatten().for_each(|slot| slot.finish_story());
+    }
+
+    /// The story of a flow's connection, and what its verdicts come to.
+    pub fn story(&self, flow: usize) -> Option<(&Story, VerdictSummary)> {
+        let slot = self.slots.get(flow)?.as_ref()?;
+        Some((slot.story.as_deref()?, slot.connection.summary()))
     }
 
     pub fn summary(&self, flow: usize) -> Option<VerdictSummary> {

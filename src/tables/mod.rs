@@ -11,6 +11,7 @@ mod flow_tables;
 mod packets;
 mod registry;
 mod roce_tables;
+mod tcp_events;
 mod tcp_tables;
 
 pub(crate) use capture_tables::*;
@@ -22,4 +23,5 @@ pub(crate) use flow_tables::*;
 pub(crate) use packets::*;
 pub use registry::{TABLES, TableId, markdown};
 pub(crate) use roce_tables::*;
+pub(crate) use tcp_events::*;
 pub(crate) use tcp_tables::*;

@@ -10,6 +10,7 @@ pub enum TableId {
     Packets,
     Tcp,
     TcpFlows,
+    TcpEvents,
     Flows,
     Roce,
     Pause,
@@ -22,10 +23,11 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 12] = [
+pub const TABLES: [TableId; 13] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
+    TableId::TcpEvents,
     TableId::Flows,
     TableId::Roce,
     TableId::Pause,
@@ -55,6 +57,7 @@ impl TableId {
             Self::Packets => PacketRow::table(),
             Self::Tcp => TcpRow::table(),
             Self::TcpFlows => TcpFlowRow::table(),
+            Self::TcpEvents => TcpEventRow::table(),
             Self::Flows => FlowRow::table(),
             Self::Roce => RoceRow::table(),
             Self::Pause => PauseRow::table(),

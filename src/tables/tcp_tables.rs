@@ -227,5 +227,67 @@ table! {
         server_reordered_count: u64,
         /// Segments of the server that arrived twice (network duplicates).
         server_network_duplicate_count: u64,
+        /// What became of the handshake: `complete`, `refused` (RST), `no_answer`, `half_open` (the client's ACK is missing), `not_captured`.
+        handshake: Option<Symbol>,
+        /// SYNs sent again.
+        syn_retry_count: u64,
+        /// SYN,ACKs sent again.
+        syn_ack_retry_count: u64,
+        /// Whether SYN and SYN,ACK agreed on ECN (RFC 3168).
+        is_ecn_negotiated: bool,
+        /// What ended it first: `fin`, `rst`, or `none` of them in the capture.
+        closed_by: Option<Symbol>,
+        /// Least time from a data segment of the client at the tap to the ACK of its last byte, in nanoseconds: tap to the other end and back, delayed ACKs included. Where bytes were resent only an ACK whose timestamp names one sending counts; without timestamps none. Null without a sample.
+        client_rtt_min_ns: Option<i64>,
+        /// Median of the same. Quantiles are exact up to 64 samples, then within 1.6 %.
+        client_rtt_median_ns: Option<i64>,
+        /// 99th percentile of the same.
+        client_rtt_p99_ns: Option<i64>,
+        /// How long the client's own receive window was closed, from the segment that closed it to the one that opened it (or to the end), in nanoseconds.
+        client_zero_window_ns: i64,
+        /// How often the client's receive window closed.
+        client_zero_window_stall_count: u64,
+        /// How long the other end's window held the client back: less than one segment more might be sent. Null where the tap is not at the client, or the window's scale is not known.
+        client_window_limited_ns: Option<i64>,
+        /// Pauses between the client's data with everything acknowledged: it had nothing to send. Null where it sent no data.
+        client_idle_ns: Option<i64>,
+        /// The longest that the client waited with bytes out and none newly acknowledged, or with the other end's window closed. Null where it sent no data.
+        client_longest_stall_ns: Option<i64>,
+        /// ACKs of the client that report congestion (ECE), SYNs left out.
+        client_ece_count: u64,
+        /// Segments of the client that say it slowed down (CWR), SYNs left out.
+        client_cwr_count: u64,
+        /// Payload that the client sent again, in bytes.
+        client_retransmit_bytes: u64,
+        /// `client_retransmit_bytes` over all payload of the client, resent bytes included; copies made by the capture are left out of both. Null where it sent none.
+        client_retransmit_bytes_ratio: Option<f64>,
+        /// Most bytes of the client that were sent and not acknowledged. Null where the tap is not at the client: elsewhere it is not known.
+        client_max_in_flight_bytes: Option<u32>,
+        /// Least time from a data segment of the server at the tap to the ACK of its last byte, in nanoseconds: tap to the other end and back, delayed ACKs included. Where bytes were resent only an ACK whose timestamp names one sending counts; without timestamps none. Null without a sample.
+        server_rtt_min_ns: Option<i64>,
+        /// Median of the same. Quantiles are exact up to 64 samples, then within 1.6 %.
+        server_rtt_median_ns: Option<i64>,
+        /// 99th percentile of the same.
+        server_rtt_p99_ns: Option<i64>,
+        /// How long the server's own receive window was closed, from the segment that closed it to the one that opened it (or to the end), in nanoseconds.
+        server_zero_window_ns: i64,
+        /// How often the server's receive window closed.
+        server_zero_window_stall_count: u64,
+        /// How long the other end's window held the server back: less than one segment more might be sent. Null where the tap is not at the server, or the window's scale is not known.
+        server_window_limited_ns: Option<i64>,
+        /// Pauses between the server's data with everything acknowledged: it had nothing to send. Null where it sent no data.
+        server_idle_ns: Option<i64>,
+        /// The longest that the server waited with bytes out and none newly acknowledged, or with the other end's window closed. Null where it sent no data.
+        server_longest_stall_ns: Option<i64>,
+        /// ACKs of the server that report congestion (ECE), SYNs left out.
+        server_ece_count: u64,
+        /// Segments of the server that say it slowed down (CWR), SYNs left out.
+        server_cwr_count: u64,
+        /// Payload that the server sent again, in bytes.
+        server_retransmit_bytes: u64,
+        /// `server_retransmit_bytes` over all payload of the server, resent bytes included; copies made by the capture are left out of both. Null where it sent none.
+        server_retransmit_bytes_ratio: Option<f64>,
+        /// Most bytes of the server that were sent and not acknowledged. Null where the tap is not at the server: elsewhere it is not known.
+        server_max_in_flight_bytes: Option<u32>,
     }
 }

@@ -1,0 +1,83 @@
+//! Explicit congestion notification (RFC 3168): who was told to slow down, and did.
+
+use super::event::{Event, EventKind, Events, Frames, Mark};
+use super::seq::before;
+
+#[derive(Clone, Debug)]
+struct Open {
+    start: Mark,
+    last_ns: i64,
+    cause: &'static str,
+    echoes: u64,
+    /// End of everything sent when the first echo came.
+    window_end: u32,
+    /// The sender's CWR: its end of everything sent then, and the time.
+    cwr: Option<(u32, i64)>,
+    frames: Frames,
+}
+
+/// The marks on one sender's data and the echoes that it got.
+#[derive(Clone, Debug, Default)]
+pub struct EcnWatch {
+    mark: Option<Mark>,
+    open: Option<Open>,
+    pub cwr_count: u64,
+}
+
+impl EcnWatch {
+    /// A segment of the sender passed with the CE mark.
+    pub fn on_mark(&mut self, now: Mark) {
+        if self.open.is_none() {
+            self.mark.get_or_insert(now);
+        }
+    }
+
+    /// The sender says that it has slowed down.
+    pub fn on_cwr(&mut self, snd_max: u32, now: Mark) {
+        self.cwr_count += 1;
+        if let Some(open) = self.open.as_mut().filter(|open| open.cwr.is_none()) {
+            open.cwr = Some((snd_max, now.time_ns));
+            open.frames.add(now);
+        }
+    }
+
+    /// An acknowledgement of the sender's data, `has_echo` if its ECE bit is set.
+    pub fn on_ack(&mut self, ack: u32, has_echo: bool, snd_max: u32, now: Mark, dir: u8, events: &mut Events) {
+        if let Some(open) = &self.open {
+            // What was sent after the CWR is acknowledged: the next echo asks anew.
+            let is_over = match open.cwr {
+                Some((end, _)) => !before(ack, end),
+                None => !has_echo && !before(ack, open.window_end),
+            };
+            if is_over {
+                self.finish("ece_stopped", dir, events);
+            }
+        }
+        if !has_echo {
+            return;
+        }
+        let mark = &mut self.mark;
+        let open = self.open.get_or_insert_with(|| {
+            let (start, cause) = mark.take().map_or((now, "ece"), |mark| (mark, "ce"));
+            let frames = Frames::of(start);
+            Open { start, last_ns: now.time_ns, cause, echoes: 0, window_end: snd_max, cwr: None, frames }
+        });
+        open.echoes += 1;
+        open.last_ns = now.time_ns;
+        open.frames.add(now);
+    }
+
+    /// Ends what is open; `reason` where no CWR was seen.
+    pub fn finish(&mut self, reason: &'static str, dir: u8, events: &mut Events) {
+        let Some(open) = self.open.take() else { return };
+        let (end_ns, reason) = open.cwr.map_or((open.last_ns, reason), |(_, cwr_ns)| (cwr_ns, "cwr"));
+        events.push(Event {
+            end_ns,
+            count: open.echoes,
+            cause: Some(open.cause),
+            end_reason: Some(reason),
+            frames: open.frames,
+            ..Event::at(EventKind::Ecn, dir, open.start)
+        });
+    }
+}
