@@ -10,6 +10,7 @@ mod corpus;
 mod docs;
 mod file_sets;
 mod inputs;
+mod join;
 mod layout;
 mod memory;
 mod observer;
