@@ -3,6 +3,11 @@
 use super::direction::{Directions, Point, Span};
 use super::read::{Fate, Flow, NONE, Packet, Side};
 
+/// A sender that counts its IP identifications steps by at most this between packets of one flow, 19 times out of 20 …
+const COUNTED_IDS: i16 = 256;
+/// … and a capture swaps packets that are at most so far apart.
+const SWAP_IDS: i16 = 64;
+
 /// Judges every open packet of both captures.
 pub(super) fn judge(a: &mut Side, b: &mut Side, flows: &[Flow], directions: &Directions) {
     for first in [Point::A, Point::B] {
@@ -17,7 +22,7 @@ pub(super) fn judge(a: &mut Side, b: &mut Side, flows: &[Flow], directions: &Dir
         };
         leftovers(up, down, true, is_here, delays, flows.len());
         leftovers(down, up, false, is_here, delays, flows.len());
-        mark_overtaken(&mut down.packets, is_here, flows.len());
+        mark_overtaken(&up.packets, &mut down.packets, is_here, flows.len());
     }
     for packet in a.packets.iter_mut().chain(&mut b.packets) {
         if packet.fate == Fate::Open {
@@ -64,15 +69,57 @@ fn leftovers(
 }
 
 /// RFC 4737: a packet is reordered if one that was sent after it arrived before it.
-fn mark_overtaken(down: &mut [Packet], is_here: impl Fn(u32) -> bool, flows: usize) {
-    let mut latest_sent: Vec<u32> = vec![0; flows];
+fn mark_overtaken(up: &[Packet], down: &mut [Packet], is_here: impl Fn(u32) -> bool, flows: usize) {
+    let order = sending_order(up, flows);
+    let mut latest_sent: Vec<Option<i64>> = vec![None; flows];
     for packet in down {
-        let has_arrived = matches!(packet.fate, Fate::Delivered | Fate::Resegmented) && packet.peer != NONE;
-        if !has_arrived || !is_here(packet.flow) {
+        let has_arrived = matches!(packet.fate, Fate::Delivered | Fate::Resegmented);
+        let Some(sent) = order.get(packet.peer as usize).copied().filter(|_| has_arrived && is_here(packet.flow)) else {
             continue;
-        }
+        };
         let latest = &mut latest_sent[packet.flow as usize];
-        packet.is_reordered = packet.peer < *latest;
-        *latest = packet.peer.max(*latest);
+        packet.is_reordered = latest.is_some_and(|latest| sent < latest);
+        *latest = Some(sent).max(*latest);
     }
+}
+
+/// The order in which the packets of each flow were sent: by IP identification where the sender counts it up, since a capture
+/// on several CPUs may swap neighbours; else as captured.
+fn sending_order(packets: &[Packet], flows: usize) -> Vec<i64> {
+    #[derive(Clone, Copy, Default)]
+    struct Counter {
+        last: Option<u16>,
+        steps: u32,
+        small_steps: u32,
+        position: i64,
+    }
+    let mut counters = vec![Counter::default(); flows];
+    let step = |counter: &mut Counter, packet: &Packet| {
+        let id = packet.ip_id as u16;
+        let step = counter.last.map(|last| id.wrapping_sub(last) as i16);
+        counter.last = Some(id);
+        step
+    };
+    let has_id = |packet: &Packet| packet.ip_id != 0 && packet.kind & Packet::FRAGMENT == 0;
+    for packet in packets.iter().filter(|packet| has_id(packet)) {
+        let counter = &mut counters[packet.flow as usize];
+        if let Some(step) = step(counter, packet) {
+            counter.steps += 1;
+            counter.small_steps += u32::from((-SWAP_IDS..=COUNTED_IDS).contains(&step));
+        }
+    }
+    let is_counted: Vec<bool> = counters.iter().map(|c| c.steps > 0 && c.small_steps >= c.steps - c.steps / 20).collect();
+    counters.fill(Counter::default());
+    let places = packets.iter().enumerate();
+    let order = places.map(|(at, packet)| {
+        if !is_counted[packet.flow as usize] {
+            return at as i64;
+        }
+        let counter = &mut counters[packet.flow as usize];
+        if has_id(packet) {
+            counter.position += i64::from(step(counter, packet).unwrap_or(0));
+        }
+        counter.position
+    });
+    order.collect()
 }
