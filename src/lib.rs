@@ -19,6 +19,7 @@ mod analyze;
 pub mod capture;
 mod error;
 pub mod flow;
+pub mod join;
 mod observe;
 mod open;
 mod options;
@@ -32,6 +33,7 @@ pub mod write;
 
 pub use capture::Input;
 pub use error::Error;
+pub use join::{MatchOptions, MatchSummary, Matches, match_captures};
 pub use observe::{Observer, Unobserved};
 pub use open::{Capture, TableData, open};
 pub use options::{Checksums, Limits, Options};

@@ -7,6 +7,7 @@ mod capture;
 mod cells;
 mod error;
 mod input;
+mod join;
 mod observer;
 mod overview;
 mod request;
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(capture::open, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(overview::overview, module)?)?;
+    module.add_function(wrap_pyfunction!(join::match_captures, module)?)?;
     module.add_function(wrap_pyfunction!(table::tables, module)?)?;
     module.add_function(wrap_pyfunction!(table::table_columns, module)?)?;
     #[cfg(debug_assertions)]

@@ -97,7 +97,10 @@ impl Scan {
         let format = TableFormat::from_name(format).map_err(|failure| error::to_py(py, &failure))?;
         let Run { mut scan, mut observer } = self.take(py)?;
         let writer = PyWriter { out, raised: observer.raised() };
-        let rows = observer.run(py, |observer| write_all(&mut scan, observer, writer, format, limit))?;
+        let rows = observer.run(py, |observer| {
+            let schema = scan.schema();
+            write_all(&schema, || scan.next_batch(observer), writer, format, limit)
+        })?;
         observer.finish(py)?;
         Ok(rows)
     }
@@ -137,17 +140,18 @@ fn stream_error(py: Python<'_>, raised: PyErr) -> ArrowError {
     ArrowError::ExternalError(text.into())
 }
 
-fn write_all(
-    scan: &mut wirelab::Scan,
-    observer: &mut PyObserver,
+/// Writes what `next` gives, at most `limit` rows; returns how many.
+pub fn write_all(
+    schema: &SchemaRef,
+    mut next: impl FnMut() -> Result<Option<arrow_array::RecordBatch>, Error>,
     out: PyWriter,
     format: TableFormat,
     limit: Option<usize>,
 ) -> Result<usize, Error> {
-    let mut writer = TableWriter::new(format, &scan.schema(), BufWriter::with_capacity(WRITE_BYTES, out))?;
+    let mut writer = TableWriter::new(format, schema, BufWriter::with_capacity(WRITE_BYTES, out))?;
     let mut rows = 0;
     while limit.is_none_or(|limit| rows < limit) {
-        let Some(batch) = scan.next_batch(observer)? else { break };
+        let Some(batch) = next()? else { break };
         let count = limit.map_or(batch.num_rows(), |limit| batch.num_rows().min(limit - rows));
         writer.write(&batch.slice(0, count))?;
         rows += count;
@@ -157,9 +161,9 @@ fn write_all(
 }
 
 /// Writes to a Python object with `write`.
-struct PyWriter {
-    out: Py<PyAny>,
-    raised: Raised,
+pub struct PyWriter {
+    pub out: Py<PyAny>,
+    pub raised: Raised,
 }
 
 impl Write for PyWriter {

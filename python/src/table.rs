@@ -5,8 +5,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use pyo3_arrow::ffi::to_schema_pycapsule;
-use wirelab::{TABLES, TableData, TableId};
+use wirelab::write::TableFormat;
+use wirelab::{Matches, TABLES, TableData, TableId};
 
+use crate::observer::{PyObserver, Raised};
+use crate::scan::{PyWriter, write_all};
 use crate::{cells, error, stream};
 
 /// A table in memory.
@@ -36,6 +39,16 @@ impl Table {
         cells::rows(py, &self.0.batches, start, limit)
     }
 
+    /// Writes the rows, at most `limit`, to a file-like object; returns how many.
+    #[pyo3(signature = (out, format, limit))]
+    fn write(&self, py: Python<'_>, out: Py<PyAny>, format: &str, limit: Option<usize>) -> PyResult<usize> {
+        let format = TableFormat::from_name(format).map_err(|failure| error::to_py(py, &failure))?;
+        let mut observer = PyObserver::new(None, Raised::default());
+        let writer = PyWriter { out, raised: observer.raised() };
+        let mut batches = self.0.batches.iter().cloned();
+        observer.run(py, |_| write_all(&self.0.schema, || Ok(batches.next()), writer, format, limit))
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         Ok(to_schema_pycapsule(py, self.0.schema.as_ref())?)
     }
@@ -62,8 +75,10 @@ pub fn tables() -> Vec<(&'static str, String)> {
 /// Name, type, whether it may be null, and meaning of each column of a table.
 #[pyfunction]
 pub fn table_columns(py: Python<'_>, name: &str) -> PyResult<Vec<(&'static str, String, bool, String)>> {
-    let columns = &table_id(py, name)?.definition().columns;
-    Ok(columns.iter().map(|c| (c.name, c.type_name(), c.is_nullable, one_line(c.doc))).collect())
+    // `matches` is the table of two captures, and none that a capture has.
+    let matches = Matches::definition();
+    let definition = if name == matches.name { matches } else { table_id(py, name)?.definition() };
+    Ok(definition.columns.iter().map(|c| (c.name, c.type_name(), c.is_nullable, one_line(c.doc))).collect())
 }
 
 pub fn table_id(py: Python<'_>, name: &str) -> PyResult<TableId> {

@@ -15,6 +15,7 @@ Every table, scan and batch speaks the Arrow PyCapsule interface.
 from ._capture import Capture, Finding, Summary, open, tables
 from ._core import __version__
 from ._errors import LimitError, NotACaptureError, UsageError, WirelabError
+from ._match import Matches, match
 from ._scan import RecordBatch, Scan, scan
 from ._table import Table
 
@@ -22,6 +23,7 @@ __all__ = [
     "Capture",
     "Finding",
     "LimitError",
+    "Matches",
     "NotACaptureError",
     "RecordBatch",
     "Scan",
@@ -30,6 +32,7 @@ __all__ = [
     "UsageError",
     "WirelabError",
     "__version__",
+    "match",
     "open",
     "scan",
     "tables",

@@ -78,6 +78,11 @@ impl FlowHasher {
         self.mix(self.mix(way ^ header) ^ self.mix(content ^ u64::from(frame.ip_bytes).rotate_left(40)))
     }
 
+    /// A hash that depends on one word more.
+    pub fn with(&self, hash: u64, word: u64) -> u64 {
+        self.mix(hash ^ self.mix(word).rotate_left(23))
+    }
+
     fn mix(&self, word: u64) -> u64 {
         let product = u128::from(word ^ self.seed) * 0x9e37_79b9_7f4a_7c15;
         (product as u64) ^ (product >> 64) as u64

@@ -77,8 +77,7 @@ pub fn markdown() -> String {
         "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/`; do not edit.\n\n\
          Times are nanoseconds since 1970-01-01 UTC, exact. `file_no` and `frame_no` together name a frame.\n",
     );
-    for table in TABLES {
-        let definition = table.definition();
+    for definition in TABLES.iter().map(|table| table.definition()).chain([MatchRow::table()]) {
         text.push_str(&format!("\n## `{}`\n\n{}\n\n", definition.name, one_line(definition.doc)));
         text.push_str("| column | type | null | meaning |\n|---|---|---|---|\n");
         for column in &definition.columns {

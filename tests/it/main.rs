@@ -11,6 +11,7 @@ mod docs;
 mod file_sets;
 mod hostile;
 mod inputs;
+mod join;
 mod layout;
 mod memory;
 mod observer;

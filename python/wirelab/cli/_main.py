@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from .. import _core
 from .._errors import UsageError, WirelabError
 from .._words import LANGUAGES, default_lang
-from . import _info, _table
+from . import _info, _match, _table
 
 DONE, NOTHING_READ, CALL_AT_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -106,6 +106,20 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--lang", choices=LANGUAGES, help=argparse.SUPPRESS)
     _add_reading(table)
     table.set_defaults(run=_table.run)
+
+    compare = commands.add_parser("match", help="two captures of the same traffic: what was lost, delayed, reordered between them")
+    compare.add_argument("a", metavar="A", help="capture at one point")
+    compare.add_argument("b", metavar="B", help="capture at the other; either may be the one upstream")
+    compare.add_argument("--format", choices=_table.FORMATS, default="table", help="(default: table, for people)")
+    compare.add_argument("--summary", action="store_true", help="only the figures, as JSON")
+    compare.add_argument("--unmatched-only", action="store_true", help="leave out what was delivered")
+    compare.add_argument("--same-clock", action="store_true", help="one clock stamped both captures")
+    compare.add_argument("--max-packets", metavar="N", help="compare at most so many of each capture (default: 5000000)")
+    compare.add_argument("--limit", metavar="N", help="at most so many rows")
+    compare.add_argument("-o", "--output", metavar="OUT", help="write to this file")
+    compare.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
+    _add_reading(compare)
+    compare.set_defaults(run=_match.run)
 
     tables = commands.add_parser("tables", help="which tables there are, or the columns of one")
     tables.add_argument("table", metavar="TABLE", nargs="?")

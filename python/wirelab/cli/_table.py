@@ -45,7 +45,7 @@ def run(given: argparse.Namespace) -> None:
             progress=progress.callback if given.output or not sys.stdout.isatty() else None,
             **_reading.options(given),
         )
-        with _output(given.output) as out:
+        with output(given.output) as out:
             if given.format == "table":
                 _write_table(rows, out, limit, given.columns is not None or given.output is not None)
             else:
@@ -74,7 +74,7 @@ def _time(text: str | None) -> int | str | None:
 
 
 @contextlib.contextmanager
-def _output(path: str | None) -> Iterator[BinaryIO]:
+def output(path: str | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that appears when it is whole."""
     if path is None:
         sys.stdout.flush()
