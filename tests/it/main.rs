@@ -15,3 +15,4 @@ mod memory;
 mod observer;
 mod samples;
 mod threads;
+mod wireshark;
