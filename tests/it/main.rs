@@ -18,3 +18,4 @@ mod observer;
 mod samples;
 mod threads;
 mod write;
+mod wireshark;
