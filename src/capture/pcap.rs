@@ -123,12 +123,12 @@ impl Walk for PcapWalker {
             return (from, WalkEnd::Damaged(Damage::Version { major, minor }));
         }
         let mut limit = self.frame_limit(out.limits.block_bytes);
+        let mut header = self.header;
         let mut at = from;
         loop {
             if out.is_full() {
                 return (at, WalkEnd::Full);
             }
-            let header = self.header;
             let Some(bytes) = data.get(at..at + header.record_header_bytes) else {
                 return (at, WalkEnd::NeedMore(at.saturating_add(header.record_header_bytes)));
             };
@@ -151,6 +151,7 @@ impl Walk for PcapWalker {
                         };
                         out.appended_file(at);
                         (self.header, self.interface) = (appended, interface);
+                        header = appended;
                         limit = self.frame_limit(out.limits.block_bytes);
                         at += Self::HEADER_BYTES;
                         continue;
