@@ -15,5 +15,6 @@ mod layout;
 mod memory;
 mod observer;
 mod samples;
+mod tcp_story;
 mod threads;
 mod write;
