@@ -17,7 +17,11 @@ struct Slot {
 
 impl Slot {
     /// Lets the connection judge, and tells its story what it judged.
-    fn judge(&mut self, out: &mut Vec<(u64, Judgement)>, work: impl FnOnce(&mut VerdictConnection, &mut Vec<(u64, Judgement)>)) {
+    fn judge(
+        &mut self,
+        out: &mut Vec<(u64, Judgement)>,
+        work: impl FnOnce(&mut VerdictConnection, &mut Vec<(u64, Judgement)>),
+    ) {
         let before = out.len();
         work(&mut self.connection, out);
         if let Some(story) = &mut self.story {

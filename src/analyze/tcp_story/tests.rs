@@ -245,7 +245,10 @@ fn a_pause_with_everything_acknowledged_is_idle_and_the_end_is_none() {
     tale.acked(1_040 * MS, 2_101);
     tale.new(9_000 * MS, Segment { flags: FIN | ACK, seq: 2_101, ack: 501, ..client() });
     let event = tale.only(EventKind::Idle);
-    assert_eq!((event.dir, event.start.time_ns, event.end_ns, event.end_reason), (0, 30 * MS, 1_030 * MS, Some("data")));
+    assert_eq!(
+        (event.dir, event.start.time_ns, event.end_ns, event.end_reason),
+        (0, 30 * MS, 1_030 * MS, Some("data"))
+    );
     let summary = tale.finish().1;
     assert_eq!((summary.sides[0].idle_ns, summary.sides[1].idle_ns), (Some(1_000 * MS), None));
     assert_eq!(summary.closed_by, "fin");
