@@ -71,7 +71,7 @@ def match(
     data, summary = _core.match_captures(
         _arguments.inputs([a]),
         _arguments.inputs([b]),
-        _arguments.options(threads, None, vxlan_ports, roce_ports),
+        _arguments.options(threads, None, vxlan_ports, roce_ports, "off"),
         bool(same_clock),
         None if max_packets is None else _arguments.whole(max_packets, "max_packets", 1, 2**32 - 2),
         bool(unmatched_only),
