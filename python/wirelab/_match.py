@@ -66,12 +66,12 @@ def match(
     ``unmatched_only``: leaves out the rows of packets that were delivered.
     ``same_clock``: both captures were stamped by one clock (two ports of one machine), so that even traffic of one direction
     tells which point comes first.
-    ``max_packets``: of each capture at most so many are compared (default: five million, at 56 bytes each).
+    ``max_packets``: of each capture at most so many are compared (default: five million, at 64 bytes each).
     """
     data, summary = _core.match_captures(
         _arguments.inputs([a]),
         _arguments.inputs([b]),
-        _arguments.options(threads, None, vxlan_ports, roce_ports),
+        _arguments.options(threads, None, vxlan_ports, roce_ports, "off"),
         bool(same_clock),
         None if max_packets is None else _arguments.whole(max_packets, "max_packets", 1, 2**32 - 2),
         bool(unmatched_only),

@@ -92,6 +92,7 @@ fn sending_order(packets: &[Packet], flows: usize) -> Vec<i64> {
         steps: u32,
         small_steps: u32,
         position: i64,
+        highest: i64,
     }
     let mut counters = vec![Counter::default(); flows];
     let step = |counter: &mut Counter, packet: &Packet| {
@@ -100,12 +101,13 @@ fn sending_order(packets: &[Packet], flows: usize) -> Vec<i64> {
         counter.last = Some(id);
         step
     };
+    let is_small = |step: i16| (-SWAP_IDS..=COUNTED_IDS).contains(&step);
     let has_id = |packet: &Packet| packet.ip_id != 0 && packet.kind & Packet::FRAGMENT == 0;
     for packet in packets.iter().filter(|packet| has_id(packet)) {
         let counter = &mut counters[packet.flow as usize];
         if let Some(step) = step(counter, packet) {
             counter.steps += 1;
-            counter.small_steps += u32::from((-SWAP_IDS..=COUNTED_IDS).contains(&step));
+            counter.small_steps += u32::from(is_small(step));
         }
     }
     let is_counted: Vec<bool> = counters.iter().map(|c| c.steps > 0 && c.small_steps >= c.steps - c.steps / 20).collect();
@@ -117,7 +119,13 @@ fn sending_order(packets: &[Packet], flows: usize) -> Vec<i64> {
         }
         let counter = &mut counters[packet.flow as usize];
         if has_id(packet) {
-            counter.position += i64::from(step(counter, packet).unwrap_or(0));
+            let step = step(counter, packet);
+            // A leap says nothing of the order: the counter is taken to start anew.
+            counter.position = match step.filter(|step| is_small(*step)) {
+                Some(step) => counter.position + i64::from(step),
+                None => counter.highest + 1,
+            };
+            counter.highest = counter.highest.max(counter.position);
         }
         counter.position
     });

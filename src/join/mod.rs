@@ -6,7 +6,7 @@
 //! (`direction`), which help to link packets of which there are several copies, packets damaged on the way, and at last TCP
 //! bytes that left and arrived in segments of different size (`ranges`); what is still open is judged (`judge`).
 //!
-//! Held in memory: 56 bytes per packet of either capture and about 150 per flow, at most [`MatchOptions::packets`] packets of
+//! Held in memory: 64 bytes per packet of either capture and about 150 per flow, at most [`MatchOptions::packets`] packets of
 //! each; while the two are joined, 16 more per packet. The rows are built batch by batch.
 //!
 //! ```

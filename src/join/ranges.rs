@@ -1,4 +1,5 @@
-//! TCP bytes that left as other segments than they arrive as: segmentation and receive offload between the points.
+//! Bytes that left in other packets than they arrive in: TCP segments cut or merged by offload between the points, and IP
+//! packets that were fragmented there.
 
 use super::direction::{Directions, Point, Span};
 use super::read::{Fate, Flow, NONE, Packet};
@@ -28,44 +29,75 @@ struct Segment {
     left: (i64, i64),
 }
 
-/// Links what is still open, flow by flow. Returns the pieces of resegmented packets, by packets of A and of B.
+/// Links what is still open, flow by flow and fragmented packet by packet. Returns the pieces, by packets upstream and
+/// downstream, with the point upstream.
 pub(super) fn link_ranges(a: &mut [Packet], b: &mut [Packet], flows: &[Flow], directions: &Directions) -> Vec<(Point, Piece)> {
     let mut pieces = Vec::new();
-    let (open_a, open_b) = (open(a), open(b));
+    let (open_a, open_b) = (open(a, flows), open(b, flows));
     let mut rest = open_b.as_slice();
     for own in open_a.chunk_by(|x, y| x.0 == y.0) {
-        let flow = own[0].0;
-        rest = &rest[rest.iter().position(|entry| entry.0 >= flow).unwrap_or(rest.len())..];
-        let end = rest.iter().position(|entry| entry.0 != flow).unwrap_or(rest.len());
+        let stream = own[0].0;
+        rest = &rest[rest.iter().position(|entry| entry.0 >= stream).unwrap_or(rest.len())..];
+        let end = rest.iter().position(|entry| entry.0 != stream).unwrap_or(rest.len());
         let other;
         (other, rest) = rest.split_at(end);
+        let flow = a[own[0].1 as usize].flow;
         let Some(first) = directions.of(flow, flows).filter(|_| !other.is_empty()) else { continue };
+        let is_fragment = |packets: &[Packet], places: &[(u64, u32)]| {
+            places.iter().any(|(_, at)| packets[*at as usize].kind & Packet::FRAGMENT != 0)
+        };
+        if stream & OF_FRAGMENTS != 0 && !is_fragment(a, own) && !is_fragment(b, other) {
+            continue;
+        }
         let span = directions.span(flow, flows);
         match first {
-            Point::A => link_flow(a, b, own, other, span, |piece| pieces.push((first, piece))),
-            Point::B => link_flow(b, a, other, own, span.map(Span::mirrored), |piece| pieces.push((first, piece))),
+            Point::A => link_stream(a, b, own, other, span, |piece| pieces.push((first, piece))),
+            Point::B => link_stream(b, a, other, own, span.map(Span::mirrored), |piece| pieces.push((first, piece))),
         }
     }
     pieces
 }
 
-fn open(packets: &[Packet]) -> Vec<(u32, u32)> {
+/// Marks the number of a stream that is the payload of one IP packet, by the hosts' pair, way and identification; other
+/// streams are a TCP flow's, by its number.
+const OF_FRAGMENTS: u64 = 1 << 63;
+
+/// Open packets by the stream that they are a range of, those of one stream in capture order.
+fn open(packets: &[Packet], flows: &[Flow]) -> Vec<(u64, u32)> {
+    let stream = |packet: &Packet| {
+        if packet.fate != Fate::Open {
+            return None;
+        }
+        if packet.has_tcp_bytes() {
+            return Some(u64::from(packet.flow));
+        }
+        let flow = flows.get(packet.flow as usize).filter(|_| packet.ip_id != 0 && packet.kind & Packet::TCP == 0)?;
+        let way = u64::from(flow.pair) << 33 | u64::from(flow.is_down) << 32;
+        Some(OF_FRAGMENTS | way | u64::from(packet.ip_id))
+    };
     let places = packets.iter().enumerate();
-    let open = places.filter(|(_, packet)| packet.fate == Fate::Open && packet.has_tcp_bytes());
-    let mut open: Vec<_> = open.map(|(at, packet)| (packet.flow, at as u32)).collect();
+    let mut open: Vec<_> = places.filter_map(|(at, packet)| Some((stream(packet)?, at as u32))).collect();
     open.sort_unstable();
     open
 }
 
-fn link_flow(
+/// Where a packet's range of its stream starts, and its length.
+fn range(packet: &Packet) -> (u32, u32) {
+    match packet.kind & (Packet::TCP | Packet::FRAGMENT) {
+        0 => (0, packet.ip_payload_bytes),
+        _ => (packet.seq, packet.payload_bytes),
+    }
+}
+
+fn link_stream(
     up: &mut [Packet],
     down: &mut [Packet],
-    at_up: &[(u32, u32)],
-    at_down: &[(u32, u32)],
+    at_up: &[(u64, u32)],
+    at_down: &[(u64, u32)],
     span: Option<Span>,
     mut found: impl FnMut(Piece),
 ) {
-    let base = up[at_up[0].1 as usize].seq;
+    let base = range(&up[at_up[0].1 as usize]).0;
     let sent = segments(up, at_up, base);
     let mut arrived = segments(down, at_down, base);
     let longest = arrived.iter().map(|segment| segment.end - segment.start).max().unwrap_or(0);
@@ -136,13 +168,14 @@ fn link_flow(
 }
 
 /// The segments' places in the stream, counted from `base` without wrapping, in capture order.
-fn segments(packets: &[Packet], places: &[(u32, u32)], base: u32) -> Vec<Segment> {
+fn segments(packets: &[Packet], places: &[(u64, u32)], base: u32) -> Vec<Segment> {
     let (mut last_seq, mut last) = (base, 0_i64);
-    let place = |(_, at): &(u32, u32)| {
+    let place = |(_, at): &(u64, u32)| {
         let packet = &packets[*at as usize];
-        let start = last + i64::from(packet.seq.wrapping_sub(last_seq) as i32);
-        (last_seq, last) = (packet.seq, start);
-        let end = start + i64::from(packet.payload_bytes);
+        let (seq, bytes) = range(packet);
+        let start = last + i64::from(seq.wrapping_sub(last_seq) as i32);
+        (last_seq, last) = (seq, start);
+        let end = start + i64::from(bytes);
         Segment { at: *at, start, end, time_ns: packet.time_ns, left: (start, end) }
     };
     places.iter().map(place).collect()

@@ -52,9 +52,12 @@ pub(super) struct Packet {
     pub frame_no: u64,
     /// Index into [`Pool::flows`].
     pub flow: u32,
-    /// TCP sequence number; of a fragment its offset.
+    /// TCP sequence number; of a fragment its offset, in bytes.
     pub seq: u32,
+    /// Of a fragment: of its IP packet.
     pub payload_bytes: u32,
+    /// What follows the IP header.
+    pub ip_payload_bytes: u32,
     pub ip_bytes: u32,
     /// 0 = none.
     pub ip_id: u32,
@@ -199,13 +202,15 @@ impl Pool {
         let is_piece = frame.is_piece();
         let tcp = chunk.tcp_of(frame).filter(|_| !is_piece);
         let kind = if tcp.is_some() { Packet::TCP } else { 0 } | if is_piece { Packet::FRAGMENT } else { 0 };
+        let ip_payload_bytes = frame.ip_bytes.saturating_sub(frame.l4_at.saturating_sub(frame.l3_at));
         side.packets.push(Packet {
             key,
             time_ns,
             frame_no: record.frame_no,
             flow,
             seq: tcp.map_or(u32::from(frame.fragment_offset), |tcp| tcp.seq),
-            payload_bytes: frame.payload_bytes,
+            payload_bytes: if is_piece { ip_payload_bytes } else { frame.payload_bytes },
+            ip_payload_bytes,
             ip_bytes: frame.ip_bytes,
             ip_id: if frame.layers.has(Layers::IP_ID) { frame.ip_id } else { 0 },
             peer: NONE,

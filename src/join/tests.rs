@@ -278,6 +278,33 @@ fn segments_that_were_merged_on_the_way_are_matched_with_the_large_frame() {
 }
 
 #[test]
+fn a_packet_that_was_fragmented_on_the_way_is_matched_with_its_fragments() {
+    let (mut a, mut b) = exchange(0, |_| vec![5 * MS]);
+    // UDP, 3,000 bytes after the IP header.
+    let udp = |offset: u16, has_more: bool, bytes: u16| {
+        let mut packet = vec![0x45, 0];
+        packet.extend((20 + bytes).to_be_bytes());
+        packet.extend([0x12, 0x34]);
+        packet.extend((offset / 8 | if has_more { 0x2000 } else { 0 }).to_be_bytes());
+        packet.extend([64, 17, 0, 0]);
+        packet.extend(CLIENT.iter().chain(&SERVER));
+        if offset == 0 {
+            packet.extend([0x20, 0, 0x20, 1, 0x0b, 0xb8, 0, 0]);
+        }
+        packet.resize(20 + usize::from(bytes), 7);
+        packet
+    };
+    a.push((300 * MS, udp(0, false, 3_000)));
+    b.push((305 * MS, udp(0, true, 1_480)));
+    // The second fragment is lost.
+    b.push((306 * MS, udp(2_960, false, 40)));
+    a.push((310 * MS, data(30).packet()));
+    b.push((315 * MS, data(30).packet()));
+    let pieces = exceptions(&compare(&a, &b));
+    assert_eq!(pieces, ["41 41 resegmented 1480", "41 42 resegmented 40", "41 - lost 1480"]);
+}
+
+#[test]
 fn one_direction_alone_does_not_tell_which_point_comes_first() {
     let (mut a, mut b) = exchange(0, |number| if number == 7 { vec![] } else { vec![5 * MS] });
     for packets in [&mut a, &mut b] {

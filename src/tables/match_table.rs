@@ -32,13 +32,14 @@ table! {
         dst_port: Option<u16>,
         /// Highest protocol that was recognised.
         protocol: Option<Symbol>,
-        /// Payload of the packet in bytes; of a resegmented one, the bytes that this row speaks of.
+        /// Payload of the packet in bytes; of a resegmented one, the bytes that this row speaks of (of a fragmented packet, of
+        /// its IP payload).
         payload_bytes: u32,
         /// `a_to_b` (A sees the packet first), `b_to_a`, or `unknown`. By the TTL where a router lies between the points,
         /// else by comparing both directions of traffic, else by other hosts' traffic; one direction alone does not tell.
         direction: Symbol,
-        /// `delivered`; `resegmented` (TCP bytes seen downstream in segments of other size: segmentation or receive offload;
-        /// one row per pair of frames that share bytes); `lost` (seen upstream only, while both captures ran);
+        /// `delivered`; `resegmented` (bytes seen downstream in packets of other size: segmentation or receive offload, or IP
+        /// fragmentation; one row per pair of frames that share bytes); `lost` (seen upstream only, while both captures ran);
         /// `duplicated` (a further copy downstream of a packet that was delivered); `not_captured` (seen downstream only:
         /// the capture upstream missed it); `outside` (the other capture had not begun or had ended by its last frame);
         /// `unmatched` (seen at one point, and either the direction is unknown or no packet between these addresses was seen

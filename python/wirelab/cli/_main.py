@@ -107,19 +107,23 @@ def _parser() -> argparse.ArgumentParser:
     _add_reading(table)
     table.set_defaults(run=_table.run)
 
-    compare = commands.add_parser("match", help="two captures of the same traffic: what was lost, delayed, reordered between them")
+    compare = commands.add_parser(
+        "match", help="two captures of the same traffic: what was lost, delayed, reordered between them"
+    )
     compare.add_argument("a", metavar="A", help="capture at one point")
     compare.add_argument("b", metavar="B", help="capture at the other; either may be the one upstream")
     compare.add_argument("--format", choices=_table.FORMATS, default="table", help="(default: table, for people)")
     compare.add_argument("--summary", action="store_true", help="only the figures, as JSON")
     compare.add_argument("--unmatched-only", action="store_true", help="leave out what was delivered")
     compare.add_argument("--same-clock", action="store_true", help="one clock stamped both captures")
-    compare.add_argument("--max-packets", metavar="N", help="compare at most so many of each capture (default: 5000000)")
+    compare.add_argument(
+        "--max-packets", metavar="N", help="compare at most so many of each capture (default: 5000000)"
+    )
     compare.add_argument("--limit", metavar="N", help="at most so many rows")
     compare.add_argument("-o", "--output", metavar="OUT", help="write to this file")
     compare.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
-    _add_reading(compare)
-    compare.set_defaults(run=_match.run)
+    _add_decoding(compare)
+    compare.set_defaults(run=_match.run, link_speed=None, checksums="off")
 
     tables = commands.add_parser("tables", help="which tables there are, or the columns of one")
     tables.add_argument("table", metavar="TABLE", nargs="?")
@@ -134,13 +138,17 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--threads", metavar="N", help="worker threads (default: one per core)")
     parser.add_argument("--link-speed", metavar="BIT/S", help="turns pause quanta into time, as 100G or 25000000000")
-    parser.add_argument("--vxlan-port", metavar="N", action="append", help="UDP port of VXLAN; may be repeated")
     parser.add_argument(
         "--checksums",
         choices=("auto", "on", "off"),
         default="auto",
         help="verify them (default: unless the input is large)",
     )
+    _add_decoding(parser)
+
+
+def _add_decoding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", metavar="N", help="worker threads (default: one per core)")
+    parser.add_argument("--vxlan-port", metavar="N", action="append", help="UDP port of VXLAN; may be repeated")
     parser.add_argument("--roce-port", metavar="N", action="append", help="UDP port of RoCEv2; may be repeated")

@@ -35,8 +35,8 @@ def run(given: argparse.Namespace) -> None:
         raise UsageError("--limit must not be negative")
     if given.format in ("parquet", "arrow") and given.output is None and sys.stdout.isatty():
         raise UsageError(f"{given.format} is not for a screen: name a file with -o, or send the output on")
-    options = _reading.options(given)
-    del options["link_speed_bps"]
+    read = _reading.options(given)
+    options = {name: read[name] for name in ("threads", "vxlan_ports", "roce_ports")}
     with _reading.Progress([given.a, given.b], lang) as progress:
         matches = match(
             given.a,
@@ -64,7 +64,14 @@ def _show(matches: Matches, out: BinaryIO, lang: str, limit: int) -> None:
     words = _WORDS[lang]
     summary = matches.summary
     head = [words[name] for name in ("direction", "sent", "delivered", "lost", "duplicated", "reordered", "raw")]
-    lines = [head, *(_travel(words, name, summary[name]) for name in ("a_to_b", "b_to_a", "unknown") if any(summary[name].values()))]
+    lines = [
+        head,
+        *(
+            _travel(words, name, summary[name])
+            for name in ("a_to_b", "b_to_a", "unknown")
+            if any(summary[name].values())
+        ),
+    ]
     _put(out, lines, [False, True, True, True, True, True, False])
     for note in matches.notes(lang):
         out.write(("\n".join(_text.wrapped(note, 100)) + "\n").encode())
@@ -80,7 +87,11 @@ def _show(matches: Matches, out: BinaryIO, lang: str, limit: int) -> None:
 
 def _travel(words: dict[str, str], name: str, counts: dict[str, Any]) -> list[str]:
     arrived = counts["delivered_count"] + counts["resegmented_count"]
-    figures = [counts["sent_count"], arrived, *(counts[f"{what}_count"] for what in ("lost", "duplicated", "reordered"))]
+    figures = [
+        counts["sent_count"],
+        arrived,
+        *(counts[f"{what}_count"] for what in ("lost", "duplicated", "reordered")),
+    ]
     delays = [counts[f"delay_{what}_ns"] for what in ("min", "median", "p99")]
     delay = "-" if delays[0] is None else " / ".join(_format.cell(ns, "int64") for ns in delays) + " ns"
     return [words[name], *(_format.cell(figure, "uint64") for figure in figures), delay]
