@@ -17,5 +17,6 @@ mod memory;
 mod observer;
 mod samples;
 mod threads;
-mod write;
+mod traps;
 mod wireshark;
+mod write;
