@@ -2,6 +2,7 @@
 
 use super::duplicates::CopyRanges;
 use super::holes::HoleTracker;
+use super::tcp_verdict::VantagePoint;
 use crate::wire::TcpHeader;
 
 /// One direction of a connection. Index 0 of [`Connection::sides`] is the low end of the flow's key.
@@ -103,7 +104,11 @@ pub(crate) struct SeenSegment<'a> {
     pub sack: &'a [(u32, u32)],
     pub payload_bytes: u32,
     pub ecn: u8,
+    /// TTL or hop limit.
+    pub ttl: u8,
     pub is_copy: bool,
+    /// It is the same packet before or after a router.
+    pub is_router_copy: bool,
 }
 
 /// RFC 2883: a first block below the acknowledgement, or inside the second block, reports bytes that came twice.
@@ -123,6 +128,9 @@ pub(crate) struct Connection {
     /// The end that sent the SYN.
     pub client: Option<u8>,
     syn_ns: Option<i64>,
+    syn_ack_ns: Option<i64>,
+    /// Where the tap is.
+    pub vantage: VantagePoint,
     pub handshake_rtt_ns: Option<i64>,
     has_other_than_syn: bool,
     segments: u64,
@@ -152,6 +160,13 @@ impl Connection {
         }
     }
 
+    /// SYN and SYN,ACK of a handshake in which each came once, so that one surely answers the other.
+    pub fn handshake_times(&self) -> Option<(i64, i64)> {
+        let [low, high] = &self.sides;
+        let is_plain = low.syn_count + high.syn_count == 1 && low.syn_ack_count + high.syn_ack_count == 1;
+        self.syn_ns.zip(self.syn_ack_ns).filter(|_| is_plain)
+    }
+
     /// `is_copy`: the same packet was captured before, at the same place.
     pub fn on_segment(&mut self, seen: &SeenSegment<'_>) {
         let SeenSegment { tcp, time_ns, payload_bytes, .. } = *seen;
@@ -163,10 +178,16 @@ impl Connection {
         self.on_handshake(sender, time_ns, tcp);
         let length = payload_bytes + u32::from(is_syn) + u32::from(tcp.has_flag(TcpHeader::FIN));
         let end = tcp.seq.wrapping_add(length);
+        if seen.is_router_copy {
+            self.vantage.on_router_copy();
+        }
         if seen.is_copy {
             // Counted as sent (the frames are there), but it is no evidence of anything else.
             self.sides[sender].copies.on_copy(tcp.seq, end);
             return;
+        }
+        if let Some(time_ns) = time_ns {
+            self.vantage.on_packet(seen.sender, time_ns, tcp.flags, seen.ttl);
         }
         if !is_rst {
             self.sides[sender].holes.on_segment(tcp.seq, end);
@@ -215,6 +236,7 @@ impl Connection {
             side.has_timestamps |= tcp.timestamps().is_some();
             if is_ack {
                 side.syn_ack_count += 1;
+                self.syn_ack_ns = time_ns;
                 self.client = Some(sender as u8 ^ 1);
             } else {
                 side.syn_count += 1;
@@ -235,7 +257,7 @@ mod tests {
     use super::*;
 
     fn feed(connection: &mut Connection, sender: u8, time_ns: Option<i64>, tcp: &TcpHeader, payload_bytes: u32) {
-        let seen = SeenSegment { sender, frame_no: 1, time_ns, tcp, sack: &[], payload_bytes, ecn: 0, is_copy: false };
+        let seen = SeenSegment { sender, frame_no: 1, time_ns, tcp, sack: &[], payload_bytes, ecn: 0, ttl: 64, is_copy: false, is_router_copy: false };
         connection.on_segment(&seen);
     }
 

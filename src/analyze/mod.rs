@@ -16,5 +16,5 @@ pub(crate) use tcp_story::{Event as StoryEvent, EventKind, SideStory, Story, Sto
 pub(crate) use tcp_wireshark::{WsFlags, WsRow, WsStream, starts_new_stream};
 pub(crate) use tcp_verdict::{
     Cause, Connection as VerdictConnection, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary as VerdictSummary,
-    Verdict,
+    Vantage, Verdict,
 };

@@ -263,10 +263,12 @@ fn quality_row(finding: &Finding, facts: &CaptureFacts) -> QualityRow {
     let message = |lang| {
         let file = subject.file.and_then(|file| facts.files.get(usize::from(file))).map_or("", |file| &file.name);
         let value = finding.value.unwrap_or(0);
+        let span = words::span(value);
         let frame_no = subject.frame_no.unwrap_or(0);
         let mut values: Vec<(&str, &dyn std::fmt::Display)> = vec![
             ("file", &file),
             ("value", &value),
+            ("span", &span),
             ("count", &finding.count),
             ("frame_no", &frame_no),
         ];

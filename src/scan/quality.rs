@@ -1,8 +1,9 @@
 //! What is to be said of the capture itself, before any figure is read from it.
 
+use super::clocks;
 use super::core::Core;
-use super::tally::Marked;
-use crate::analyze::{Connection, CopyKind};
+use super::tally::{ChecksumTally, Marked};
+use crate::analyze::{Connection, CopyKind, Vantage};
 use crate::capture::{CaptureFacts, Finding, FindingSubject, LinkType, Severity};
 use crate::flow::FlowState;
 
@@ -27,6 +28,7 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
         let finding = Finding::new("undecoded_frames", Severity::Warning).value(tally.undecoded.count, "frames");
         findings.push(marked(finding, &tally.undecoded));
     }
+    findings.extend(checksum_findings(&tally.checksums));
     let clock = &core.clock;
     if clock.backwards.count > 0 {
         let step = u64::try_from(clock.largest_step_ns).unwrap_or(0);
@@ -45,6 +47,7 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
             findings.push(finding);
         }
     }
+    findings.extend(clocks::offsets(core, facts));
     let connections = ConnectionTally::of(core);
     findings.extend(copy_findings(core, connections.by_network));
     findings.extend(connections.findings());
@@ -62,6 +65,42 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
     }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
+}
+
+/// What verifying found: damage, and checksums that were left to the sender's network card.
+fn checksum_findings(checksums: &ChecksumTally) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let total = checksums.verified;
+    let bad = &checksums.bad;
+    if bad.count > 0 {
+        let finding = Finding::new("checksum_bad", Severity::Warning)
+            .value(bad.count, "frames")
+            .detail("total", total)
+            .detail("share", percent(bad.count, total))
+            .detail("ip", checksums.bad_ip)
+            .detail("l4", checksums.bad_l4)
+            .detail("icrc", checksums.bad_icrc);
+        findings.push(marked(finding, bad));
+    }
+    let partial = &checksums.partial;
+    if partial.count > 0 {
+        let finding = Finding::new("checksum_offload", Severity::Info)
+            .value(partial.count, "frames")
+            .detail("total", total)
+            .detail("share", percent(partial.count, total));
+        findings.push(marked(finding, partial));
+    }
+    findings
+}
+
+/// A share with three digits after the point, never rounded to none or all: "0.001%" is the least, "99.999%" the most.
+fn percent(part: u64, whole: u64) -> String {
+    if part >= whole {
+        return "100%".to_owned();
+    }
+    let thousandths = u128::from(part) * 100_000 / u128::from(whole);
+    let thousandths = if part > 0 { thousandths.max(1) } else { 0 };
+    format!("{}.{:03}%", thousandths / 1_000, thousandths % 1_000)
 }
 
 /// Copies by how they differ. Those on the same spot that a receiver reported were made by the network.
@@ -107,6 +146,8 @@ struct ConnectionTally {
     missing_bytes: u64,
     missing_ranges: u64,
     by_network: u64,
+    /// Connections by where they were captured.
+    vantage: [u64; 4],
 }
 
 impl ConnectionTally {
@@ -124,6 +165,7 @@ impl ConnectionTally {
 
     fn add(&mut self, state: &FlowState, connection: &Connection) {
         self.connections += 1;
+        self.vantage[connection.vantage.vantage() as usize] += 1;
         let place = (state.id, state.file, state.first_frame, state.first_time_ns);
         let [low, high] = state.packets;
         let is_one_sided = (low == 0) != (high == 0);
@@ -178,8 +220,25 @@ impl ConnectionTally {
         add(of("offload", Severity::Info, largest, "bytes"), self.over_mss, Some(self.over_mss_frames));
         let count = self.headless.len() as u64;
         add(of("missing_handshake", Severity::Info, count, "connections"), self.headless, None);
+        findings.extend(vantage_finding(&self.vantage));
         findings
     }
+}
+
+/// Where the capture was taken, by the connections of which it can be told.
+fn vantage_finding(counts: &[u64; 4]) -> Option<Finding> {
+    let of = |vantage: Vantage| counts[vantage as usize];
+    let total: u64 = counts.iter().sum();
+    let known = total - of(Vantage::Unknown);
+    if known == 0 {
+        return None;
+    }
+    let mut finding = Finding::new("vantage", Severity::Info).value(known, "connections").detail("total", total);
+    for vantage in [Vantage::Client, Vantage::Server, Vantage::Middle, Vantage::Unknown] {
+        finding = finding.detail(vantage.name(), of(vantage));
+    }
+    finding.count = known;
+    Some(finding)
 }
 
 /// Nothing but SYNs: nobody answered, which says nothing about the capture.

@@ -173,7 +173,9 @@ impl Shard {
                         sack: sack_of(chunk, tcp),
                         payload_bytes: frame.payload_bytes,
                         ecn: frame.ecn(),
+                        ttl: frame.ttl,
                         is_copy,
+                        is_router_copy: copy.is_some_and(|copy| copy.kind == CopyKind::RouterHop),
                     });
                 } else {
                     connection.identify(sender, tcp);

@@ -1,7 +1,7 @@
 //! Counts over the whole capture that cost next to nothing: what `info` shows, and what findings rest on.
 
 use crate::capture::{LinkType, Record, Window};
-use crate::wire::{Chunk, Protocol};
+use crate::wire::{ChecksumStatus, Chunk, Frame, IcrcStatus, Protocol};
 
 /// What a capture holds, in a few figures.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +37,56 @@ pub(crate) struct Tally {
     pub unknown_link_type: Option<LinkType>,
     /// Frames whose decoding stopped although all their bytes are there.
     pub undecoded: Marked,
+    pub checksums: ChecksumTally,
+}
+
+/// What verifying checksums found; all zero where nobody verified.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChecksumTally {
+    /// Frames with at least one checksum that could be verified.
+    pub verified: u64,
+    /// Frames with a wrong one.
+    pub bad: Marked,
+    pub bad_ip: u64,
+    pub bad_l4: u64,
+    pub bad_icrc: u64,
+    /// Frames that left it to the sender's network card.
+    pub partial: Marked,
+}
+
+impl ChecksumTally {
+    fn count(&mut self, record: &Record, frame: &Frame, chunk: &Chunk) {
+        use ChecksumStatus::{Bad, Ok, Partial};
+        let is_roce = matches!(frame.protocol, Protocol::RoceV1 | Protocol::RoceV2);
+        let icrc = if is_roce { chunk.roce.get(frame.detail as usize).and_then(|packet| packet.icrc) } else { None };
+        let of_headers = [frame.ip_checksum, frame.l4_checksum];
+        let is_verified = of_headers.iter().any(|status| matches!(status, Some(Ok | Bad | Partial)))
+            || matches!(icrc, Some(IcrcStatus::Ok | IcrcStatus::Bad));
+        if !is_verified {
+            return;
+        }
+        self.verified += 1;
+        let [ip, l4] = of_headers.map(|status| status == Some(Bad));
+        let is_icrc_bad = icrc == Some(IcrcStatus::Bad);
+        if ip || l4 || is_icrc_bad {
+            self.bad.add(record);
+            self.bad_ip += u64::from(ip);
+            self.bad_l4 += u64::from(l4);
+            self.bad_icrc += u64::from(is_icrc_bad);
+        }
+        if of_headers.contains(&Some(Partial)) {
+            self.partial.add(record);
+        }
+    }
+
+    fn merge(&mut self, later: &Self) {
+        self.verified += later.verified;
+        self.bad.merge(&later.bad);
+        self.bad_ip += later.bad_ip;
+        self.bad_l4 += later.bad_l4;
+        self.bad_icrc += later.bad_icrc;
+        self.partial.merge(&later.partial);
+    }
 }
 
 /// A count with the first frames it concerns.
@@ -79,6 +129,7 @@ impl Tally {
             if self.names[at].is_none() {
                 self.names[at] = Some(frame.protocol.name().unwrap_or("unknown"));
             }
+            self.checksums.count(record, frame, chunk);
             let is_cut = record.captured_bytes < record.original_bytes;
             if is_cut {
                 self.cut.add(record);
@@ -117,6 +168,7 @@ impl Tally {
         self.unknown_link.merge(&later.unknown_link);
         self.unknown_link_type = self.unknown_link_type.or(later.unknown_link_type);
         self.undecoded.merge(&later.undecoded);
+        self.checksums.merge(&later.checksums);
     }
 
     pub fn summary(&self) -> Summary {

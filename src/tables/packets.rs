@@ -17,6 +17,10 @@ table! {
         time_rel_ns: Option<i64>,
         /// Interface of the capture, from 0: see table `interfaces`.
         interface_id: u32,
+        /// Whose frame it was to the capturing host: `to_us`, `broadcast`, `multicast`, `to_other`, `from_us`; only Linux cooked captures (`-i any`) tell.
+        packet_direction: Option<Symbol>,
+        /// Number of the device in the capturing host that the frame passed; only Linux cooked captures v2 tell. A frame that crosses a bridge or a veth pair shows once per device.
+        ifindex: Option<u32>,
         /// Bytes in the file.
         captured_bytes: u32,
         /// Bytes on the wire; more than `captured_bytes` where the snap length cut the frame.

@@ -1,8 +1,8 @@
 //! Link layers: what each link type puts before the network layer.
 
 use super::error::{DecodeErrorKind, Layer};
-use super::frame::{Frame, Layers, Mac};
-use super::{be16, walk::Next};
+use super::frame::{Frame, Layers, Mac, PacketDirection};
+use super::{be16, be32, walk::Next};
 use crate::capture::LinkType;
 
 pub(super) type LinkResult = Result<Next, (Layer, usize, DecodeErrorKind)>;
@@ -35,6 +35,7 @@ pub(super) fn ethernet(bytes: &[u8], at: usize, frame: &mut Frame) -> LinkResult
 fn linux_sll(bytes: &[u8], frame: &mut Frame) -> LinkResult {
     let header = need::<16>(bytes, 0, Layer::Link)?;
     source_mac(frame, be16(header, 4), &header[6..12]);
+    frame.direction = PacketDirection::of_cooked(be16(header, 0));
     cooked_next(be16(header, 14), be16(header, 2), 16)
 }
 
@@ -43,6 +44,9 @@ fn linux_sll(bytes: &[u8], frame: &mut Frame) -> LinkResult {
 fn linux_sll2(bytes: &[u8], frame: &mut Frame) -> LinkResult {
     let header = need::<20>(bytes, 0, Layer::Link)?;
     source_mac(frame, u16::from(header[11]), &header[12..18]);
+    frame.direction = PacketDirection::of_cooked(u16::from(header[10]));
+    frame.layers.set(Layers::IF_INDEX);
+    frame.if_index = be32(header, 4);
     cooked_next(be16(header, 0), be16(header, 8), 20)
 }
 

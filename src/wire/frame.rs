@@ -129,6 +129,8 @@ impl Layers {
     pub const REASSEMBLED: Self = Self(1 << 15);
     /// The fragment at hand completed its datagram, and the layers above IP are those of the whole.
     pub const WHOLE: Self = Self(1 << 16);
+    /// The capture names the device that the frame passed (Linux cooked capture v2).
+    pub const IF_INDEX: Self = Self(1 << 17);
 
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -214,11 +216,54 @@ impl Protocol {
     }
 }
 
+/// Whose frame it was to the capturing host, as Linux cooked captures tell (`sll_pkttype`, the kernel's `PACKET_*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PacketDirection {
+    /// The link type does not say, or the value is none that is assigned.
+    #[default]
+    Unknown,
+    ToUs,
+    Broadcast,
+    Multicast,
+    /// Not for this host, seen in promiscuous mode.
+    ToOther,
+    FromUs,
+}
+
+impl PacketDirection {
+    pub fn of_cooked(packet_type: u16) -> Self {
+        match packet_type {
+            0 => Self::ToUs,
+            1 => Self::Broadcast,
+            2 => Self::Multicast,
+            3 => Self::ToOther,
+            4 => Self::FromUs,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The name in the column `packet_direction`.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unknown => return None,
+            Self::ToUs => "to_us",
+            Self::Broadcast => "broadcast",
+            Self::Multicast => "multicast",
+            Self::ToOther => "to_other",
+            Self::FromUs => "from_us",
+        })
+    }
+}
+
 /// One frame's layers, flat. MAC addresses and VLAN are the wire's (outermost), everything from IP upwards the innermost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Frame {
     pub layers: Layers,
     pub protocol: Protocol,
+    pub direction: PacketDirection,
+    /// Number of the device in the capturing host; see [`Layers::IF_INDEX`].
+    pub if_index: u32,
     pub src_mac: Mac,
     pub dst_mac: Mac,
     /// EtherType after any VLAN tags, of the outermost frame.

@@ -22,7 +22,7 @@ mod walk;
 pub use arp::ArpPacket;
 pub use checksum::ChecksumStatus;
 pub use error::{DecodeError, DecodeErrorKind, Layer};
-pub use frame::{Chunk, Datagram, Frame, Ip, Layers, Mac, Protocol};
+pub use frame::{Chunk, Datagram, Frame, Ip, Layers, Mac, PacketDirection, Protocol};
 pub use icmp::{IcmpMessage, QuotedPacket};
 pub use pause::PauseFrame;
 pub use icrc::IcrcStatus;

@@ -42,6 +42,18 @@ pub fn say(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
     text
 }
 
+/// A span of nanoseconds in the largest unit that leaves something before the point: "1.500 ms".
+pub fn span(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    match ns {
+        0..1_000 => format!("{sign}{ns} ns"),
+        1_000..1_000_000 => format!("{sign}{}.{:03} µs", ns / 1_000, ns % 1_000),
+        1_000_000..1_000_000_000 => format!("{sign}{}.{:03} ms", ns / 1_000_000, ns / 1_000 % 1_000),
+        _ => format!("{sign}{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1_000),
+    }
+}
+
 /// Whether there is a sentence under `key`.
 pub fn has(key: &str) -> bool {
     table(Lang::En).contains_key(key)
@@ -114,6 +126,13 @@ mod tests {
         for (key, text) in en {
             assert_eq!(placeholders(text), placeholders(&zh[key]), "{key}");
         }
+    }
+
+    #[test]
+    fn spans_are_cut_not_rounded_to_three_digits() {
+        let spans = [0, 999, 1_000, 999_999, 1_500_000, -20_000_999, i64::MAX].map(span);
+        let expected = ["0 ns", "999 ns", "1.000 µs", "999.999 µs", "1.500 ms", "-20.000 ms", "9223372036.854 s"];
+        assert_eq!(spans, expected);
     }
 
     #[test]

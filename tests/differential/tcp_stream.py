@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares table `tcp` with tshark's own TCP analysis of the same captures: stream number, relative numbers, window, bytes in
-flight, round trips, the flags and the number of a duplicate ACK, for every frame that has a row or a TCP layer.
+"""Compares table `tcp` with tshark's own TCP analysis of the same captures: stream number, relative numbers, window,
+bytes in flight, round trips, flags and number of a duplicate ACK, for every frame that has a row or a TCP layer.
 
     python3 tests/differential/tcp_stream.py CAPTURES... --dump target/debug/examples/dump_tables --work DIR
 
-`--aside` lists captures in which the two differ on purpose, each with its reason. Exit status 1 where any other cell differs,
-or where a capture of that list no longer does.
+`--aside` lists captures in which the two differ on purpose, each with its reason. Exit status 1 where any other cell
+differs, or where a capture of that list no longer does.
 """
 
 import argparse
@@ -17,12 +17,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import corpus
 import pyarrow.ipc
+import tomllib
 
 FIELDS = """
 frame.number frame.time_epoch frame.protocols tcp.stream ip.src ip.dst ipv6.src ipv6.dst tcp.srcport tcp.dstport
@@ -33,12 +33,12 @@ tcp.analysis.zero_window_probe_ack tcp.analysis.window_full tcp.analysis.window_
 tcp.analysis.keep_alive_ack tcp.analysis.lost_segment tcp.analysis.ack_lost_segment tcp.analysis.reused_ports
 tcp.analysis.duplicate_ack_num tcp.analysis.duplicate_ack_frame tcp.analysis.bytes_in_flight tcp.analysis.ack_rtt
 tcp.analysis.initial_rtt tcp.analysis.acks_frame tcp.analysis.rto tcp.analysis.rto_frame tcp.analysis tcp.hdr_len
-""".split()
+""".split()  # noqa: SIM905
 
 FLAGS = """
 retransmission fast_retransmission spurious_retransmission out_of_order duplicate_ack zero_window zero_window_probe
 zero_window_probe_ack window_full window_update keep_alive keep_alive_ack lost_segment ack_lost_segment reused_ports
-""".split()
+""".split()  # noqa: SIM905
 
 # Our column, and tshark's field, that say the same once per TCP layer.
 PER_LAYER = {"tcp_stream": "tcp.stream", "seq": "tcp.seq", "ack": "tcp.ack", "window": "tcp.window_size"}

@@ -18,5 +18,6 @@ mod observer;
 mod samples;
 mod tcp_story;
 mod threads;
-mod write;
+mod traps;
 mod wireshark;
+mod write;

@@ -42,7 +42,7 @@ impl Connection {
             let evidence = Evidence::SAME_PACKET.with(Evidence::IP_ID);
             return half.emit_copy(s.row, Verdict::CaptureDuplicate, evidence, first_frame_no, out);
         }
-        self.vantage.on_segment(s);
+        self.vantage.on_packet(s.dir, s.time_ns, s.flags, s.ttl);
         if s.has(ACK) && !s.has(RST) {
             let (half, peer) = self.pair(dir);
             if let Some((_, tsecr)) = s.ts {

@@ -27,13 +27,13 @@ mod tests_senders;
 mod types;
 mod vantage;
 
-pub use types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary, Verdict};
+pub use types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary, Vantage, Verdict};
 
 use half::Half;
 use types::Segment;
 #[cfg(test)]
-use types::{ACK, Checksum, RST, SYN, Vantage};
-use vantage::VantagePoint;
+use types::{ACK, Checksum, RST, SYN};
+pub(crate) use vantage::VantagePoint;
 
 /// IPv4 and TCP header without options; what a path MTU must hold besides the payload.
 const HEADER_BYTES: u32 = 40;

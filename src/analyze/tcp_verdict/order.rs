@@ -70,6 +70,19 @@ pub(super) fn same_sending(half: &Half, s: &Segment, case: &Case) -> Option<u64>
 
 /// Whether bytes below the highest were sent again or came late.
 pub(super) fn old_or_late(half: &Half, s: &Segment, case: &Case) -> (Verdict, Evidence) {
+    let (verdict, evidence) = sent_again_or_late(half, s, case);
+    let is_order_alone = verdict == Verdict::Reordered || evidence == Evidence::SND_MAX;
+    if is_order_alone && is_written_late(half, s) { (Verdict::New, evidence.with(Evidence::TIME)) } else { (verdict, evidence) }
+}
+
+/// Whether the segment passed the tap before the bytes above it, by its time, and only its record comes after theirs: the
+/// file is out of order, not the network.
+fn is_written_late(half: &Half, s: &Segment) -> bool {
+    let end = s.seq.wrapping_add(s.seq_len());
+    half.sent.at_or_after(s.seq).is_some_and(|above| !before(above.seq, end) && s.time_ns < above.sent_ns)
+}
+
+fn sent_again_or_late(half: &Half, s: &Segment, case: &Case) -> (Verdict, Evidence) {
     let of = |order, evidence| match order {
         Order::After => Some((Verdict::Retransmit, evidence)),
         Order::Before => Some((Verdict::Reordered, evidence)),

@@ -1,6 +1,6 @@
 //! Where the tap is: at the client, at the server, or between.
 
-use super::types::{ACK, RST, SYN, Segment, Vantage};
+use super::types::{ACK, RST, SYN, Vantage};
 
 /// TTLs that hosts start with; one of these on the wire means no router was crossed yet.
 const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
@@ -11,7 +11,7 @@ const LOPSIDED: i64 = 4;
 
 /// What has been seen of handshake and TTLs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct VantagePoint {
+pub(crate) struct VantagePoint {
     syn_ns: Option<i64>,
     synack_ns: Option<i64>,
     ack_ns: Option<i64>,
@@ -27,27 +27,28 @@ pub(super) struct VantagePoint {
 
 impl VantagePoint {
     /// Takes in a segment that is neither damaged nor a copy.
-    pub fn on_segment(&mut self, s: &Segment) {
-        let dir = s.dir & 1;
+    pub fn on_packet(&mut self, dir: u8, time_ns: i64, flags: u16, ttl: u8) {
+        let dir = dir & 1;
+        let has = |flag: u16| flags & flag != 0;
         if self.ack_ns.is_some() && self.ttl[usize::from(dir)].is_some() {
             return;
         }
-        if !s.has(RST) {
-            self.ttl[usize::from(dir)].get_or_insert(s.ttl);
+        if !has(RST) {
+            self.ttl[usize::from(dir)].get_or_insert(ttl);
         }
-        match (s.has(SYN), s.has(ACK)) {
+        match (has(SYN), has(ACK)) {
             (true, false) => {
                 self.is_repeated |= self.syn_ns.is_some();
-                self.syn_ns = Some(s.time_ns);
+                self.syn_ns = Some(time_ns);
                 self.client_dir = Some(dir);
             }
             (true, true) => {
                 self.is_repeated |= self.synack_ns.is_some();
-                self.synack_ns = Some(s.time_ns);
+                self.synack_ns = Some(time_ns);
                 self.client_dir = Some(1 - dir);
             }
             (false, true) if self.synack_ns.is_some() && self.client_dir == Some(dir) => {
-                self.ack_ns.get_or_insert(s.time_ns);
+                self.ack_ns.get_or_insert(time_ns);
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! What several test modules share.
 
 pub mod cells;
+pub mod craft;
 pub mod generate;
 
 use std::num::NonZeroUsize;

@@ -1,0 +1,155 @@
+//! Order, copies, several vantage points: what looks like loss and is none.
+
+use wirelab::TableId::{Flows, Packets, Tcp as TcpTable, TcpFlows};
+
+use super::Tables;
+use crate::support::cells::Value;
+use crate::support::craft::{CLIENT, MS, SERVER, Tcp, ack_of, data, handshake, in_vxlan, interfaces, routed};
+use crate::support::generate::{Packet, pcap};
+
+/// Ten segments and their acknowledgements, without loss.
+fn transfer() -> Vec<Packet> {
+    let mut packets = handshake(0, 10 * MS);
+    for number in 0..10 {
+        let time_ns = 20 * MS + i64::from(number) * 20 * MS;
+        packets.push(data(number).at(time_ns));
+        packets.push(ack_of(number + 1).at(time_ns + 10 * MS));
+    }
+    packets
+}
+
+fn nulls(count: usize) -> Vec<Value> {
+    vec![Value::Null; count]
+}
+
+#[test]
+fn frames_written_out_of_time_order_are_counted_and_no_verdict_is_fooled() {
+    let mut packets = transfer();
+    // The ACK before the data that it acknowledges, and a segment after its successor's ACK.
+    packets.swap(3, 4);
+    packets.swap(9, 10);
+    packets.swap(13, 15);
+    let tables = Tables::bytes(pcap(&packets));
+    let found = tables.only_warning("clock_backwards");
+    // Three frames come before one of an earlier time; the last of them with one more between.
+    assert_eq!((found.count, found.value, found.unit.as_deref()), (4, Some(10_000_000), Some("ns")));
+    assert_eq!(found.frames, [5, 11, 15, 16]);
+    assert_eq!(tables.ints(Packets, "frame_no"), (1..=23).collect::<Vec<_>>());
+    assert_eq!(tables.verdicts(), [("new".to_owned(), 23)].into());
+    assert_eq!(tables.both_sides("retransmit_count") + tables.both_sides("reordered_count"), 0);
+}
+
+#[test]
+fn a_mirror_port_that_shows_every_frame_twice_resends_nothing() {
+    let packets = transfer();
+    let twice: Vec<_> = packets.iter().flat_map(|packet| [packet.clone(), later(packet, 3_000)]).collect();
+    let tables = Tables::bytes(pcap(&twice));
+    let found = tables.only_warning("duplicate_frames");
+    assert_eq!((found.count, found.frames[0], found.frames.len()), (23, 2, 20));
+    let originals: Vec<_> =
+        (1..=46).map(|frame| if frame % 2 == 0 { Value::Int(frame - 1) } else { Value::Null }).collect();
+    assert_eq!(tables.column(Packets, "duplicate_of"), originals);
+    let expected = [("new".to_owned(), 23), ("capture_duplicate".to_owned(), 23)];
+    assert_eq!(tables.verdicts(), expected.into());
+    assert_eq!(tables.both_sides("retransmit_count"), 0);
+    // Wireshark is fooled, and what it says is not changed.
+    assert!(tables.column(TcpTable, "ws_retransmission").iter().filter(|is| **is == Value::Bool(true)).count() >= 10);
+}
+
+#[test]
+fn a_packet_seen_on_two_interfaces_belongs_to_a_flow_on_each() {
+    let both: Vec<_> = transfer().iter().flat_map(|packet| [(0, packet.clone()), (1, later(packet, 2_000))]).collect();
+    let tables = Tables::bytes(interfaces(&["eth0", "br0"], &both));
+    let findings = tables.findings();
+    assert_eq!((findings["duplicate_interfaces"].count, findings["duplicate_interfaces"].frames[0]), (23, 2));
+    assert!(findings.values().all(|found| found.severity == "info"), "{findings:?}");
+    assert_eq!(tables.ints(Flows, "interface_id"), [0, 1]);
+    assert_eq!(tables.ints(TcpFlows, "client_packets"), [12, 12]);
+    assert_eq!(tables.verdicts(), [("new".to_owned(), 46)].into());
+}
+
+#[test]
+fn both_sides_of_a_router_in_one_file_are_no_retransmissions() {
+    let hop = |packet: &Packet| Packet { bytes: routed(&packet.bytes), ..later(packet, 5_000) };
+    let both: Vec<_> = transfer().iter().flat_map(|packet| [packet.clone(), hop(packet)]).collect();
+    let tables = Tables::bytes(pcap(&both));
+    assert_eq!(tables.only_warning("duplicate_router_hop").count, 23);
+    let kinds = tables.column(Packets, "duplicate_kind");
+    assert_eq!(kinds.iter().filter(|kind| kind.text() == Some("router_hop")).count(), 23);
+    assert_eq!(tables.both_sides("retransmit_count") + tables.both_sides("reordered_count"), 0);
+    assert_eq!(tables.verdicts().get("retransmit"), None);
+}
+
+#[test]
+fn a_packet_outside_and_inside_its_tunnel_is_one_packet_in_two_flows() {
+    let inside = |packet: &Packet| Packet { bytes: in_vxlan(&routed(&packet.bytes), 7), ..later(packet, 5_000) };
+    let both: Vec<_> = transfer().iter().flat_map(|packet| [packet.clone(), inside(packet)]).collect();
+    let tables = Tables::bytes(pcap(&both));
+    let findings = tables.findings();
+    assert_eq!(findings["duplicate_tunnel"].count, 23);
+    assert!(findings.values().all(|found| found.severity == "info"), "{findings:?}");
+    assert_eq!(tables.column(Flows, "vni"), [Value::Null, Value::Int(7)]);
+    assert_eq!(tables.verdicts(), [("new".to_owned(), 46)].into());
+}
+
+#[test]
+fn resent_segments_keep_alives_and_resets_are_not_taken_for_copies() {
+    let mut packets = handshake(0, 10 * MS);
+    packets.push(data(0).at(20 * MS));
+    // Resent at once with an identification of its own, then by a sender that always writes 0 with DF.
+    packets.push(data(0).id(300).at(20 * MS + 100_000));
+    packets.push(data(1).id(0).at(21 * MS));
+    packets.push(data(1).id(0).at(22 * MS));
+    // The receiver reports both second copies.
+    packets.push(ack_of(2).at(32 * MS));
+    let keep_alive = Tcp::new(CLIENT, SERVER, 3_000, 5_001, 0);
+    packets.extend([keep_alive.clone().id(301).at(40 * MS), keep_alive.id(302).at(40 * MS + 1_000)]);
+    let reset = Tcp::new(SERVER, CLIENT, 5_001, 3_001, 0).flags("R");
+    packets.extend([reset.clone().id(401).at(50 * MS), reset.id(402).at(50 * MS + 1_000)]);
+    let tables = Tables::bytes(pcap(&packets));
+    assert_eq!(tables.column(Packets, "duplicate_of"), nulls(packets.len()));
+    assert!(tables.findings().values().all(|found| found.severity == "info"));
+    assert_eq!(tables.both_sides("retransmit_count"), 2);
+    let verdicts = tables.texts(TcpTable, "verdict");
+    assert_eq!(verdicts[3..8], ["new", "retransmit", "new", "retransmit", "new"].map(str::to_owned));
+    assert_eq!(verdicts[8..10], ["keep_alive", "keep_alive"].map(str::to_owned));
+}
+
+#[test]
+fn a_copy_that_the_receiver_reports_with_d_sack_was_made_by_the_network() {
+    use etherparse::TcpOptionElement::SelectiveAcknowledgement;
+    // At the receiver: the same packet twice, then its report (RFC 2883).
+    let mut packets = handshake(0, 10 * MS);
+    packets.push(data(0).at(20 * MS));
+    packets.push(data(0).at(20 * MS + 50_000));
+    packets.push(ack_of(1).at(20 * MS + 60_000));
+    let options = vec![SelectiveAcknowledgement((1_001, 2_001), [None; 3])];
+    packets.push(Tcp { options, ..ack_of(1).id(1_050) }.at(20 * MS + 70_000));
+    let tables = Tables::bytes(pcap(&packets));
+    let findings = tables.findings();
+    assert_eq!(findings["network_duplicates"].count, 1);
+    assert!(!findings.contains_key("duplicate_frames"), "{findings:?}");
+    assert_eq!(tables.texts(TcpTable, "verdict")[4], "network_duplicate");
+    assert_eq!(tables.both_sides("network_duplicate_count"), 1);
+}
+
+#[test]
+fn a_retransmission_is_counted_where_it_was_seen_and_no_interface_confuses_another() {
+    // Lost between the interfaces: the first one sees the segment twice, the second one once.
+    let mut packets: Vec<_> =
+        handshake(0, 10 * MS).iter().flat_map(|packet| [(0, packet.clone()), (1, later(packet, 2_000))]).collect();
+    let resent = data(0).id(250);
+    packets.push((0, data(0).at(20 * MS)));
+    packets.push((0, resent.at(240 * MS)));
+    packets.push((1, later(&resent.at(240 * MS), 2_000)));
+    for interface in [1, 0] {
+        packets.push((interface, later(&ack_of(1).at(250 * MS), i64::from(1 - interface) * 2_000)));
+    }
+    let tables = Tables::bytes(interfaces(&["near", "far"], &packets));
+    assert_eq!(tables.ints(TcpFlows, "client_retransmit_count"), [1, 0]);
+    assert_eq!(tables.ints(TcpFlows, "interface_id"), [0, 1]);
+}
+
+fn later(packet: &Packet, by_ns: i64) -> Packet {
+    Packet { time_ns: packet.time_ns + by_ns, bytes: packet.bytes.clone() }
+}
