@@ -44,7 +44,11 @@ impl Error {
             Self::NotACapture { path, looks_like } => {
                 let what = words::say(lang, looks_like.key(), &[]);
                 let advice = words::say(lang, looks_like.advice_key(), &[("path", &path.display())]);
-                words::say(lang, "error.not_a_capture", &[("path", &path.display()), ("what", &what), ("advice", &advice)])
+                words::say(
+                    lang,
+                    "error.not_a_capture",
+                    &[("path", &path.display()), ("what", &what), ("advice", &advice)],
+                )
             }
             Self::Limit { path, limit, value } => {
                 words::say(lang, "error.limit", &[("path", &path.display()), ("limit", limit), ("value", value)])

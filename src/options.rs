@@ -55,9 +55,7 @@ impl Default for Options {
 
 impl Options {
     pub(crate) fn thread_count(&self) -> usize {
-        self.threads
-            .or_else(|| std::thread::available_parallelism().ok())
-            .map_or(1, NonZeroUsize::get)
+        self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
     }
 }
 

@@ -86,10 +86,14 @@ impl<W: Write + Send> TableWriter<W> {
             }
             TableFormat::Json => Inner::Json(json_options().build(out)),
             TableFormat::JsonLines => Inner::JsonLines(json_options().build(out)),
-            TableFormat::Arrow => Inner::Arrow(Box::new(arrow_ipc::writer::FileWriter::try_new(out, &plain_schema(schema))?)),
+            TableFormat::Arrow => {
+                Inner::Arrow(Box::new(arrow_ipc::writer::FileWriter::try_new(out, &plain_schema(schema))?))
+            }
             TableFormat::ArrowStream => {
                 let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Resend);
-                Inner::ArrowStream(Box::new(arrow_ipc::writer::StreamWriter::try_new_with_options(out, schema, options)?))
+                Inner::ArrowStream(Box::new(arrow_ipc::writer::StreamWriter::try_new_with_options(
+                    out, schema, options,
+                )?))
             }
             #[cfg(feature = "parquet")]
             TableFormat::Parquet => {
@@ -112,9 +116,7 @@ impl<W: Write + Send> TableWriter<W> {
             Inner::Arrow(writer) => writer.write(&plain_batch(batch)?),
             Inner::ArrowStream(writer) => writer.write(batch),
             #[cfg(feature = "parquet")]
-            Inner::Parquet(writer) => {
-                writer.write(batch).map_err(|error| ArrowError::ParquetError(error.to_string()))
-            }
+            Inner::Parquet(writer) => writer.write(batch).map_err(|error| ArrowError::ParquetError(error.to_string())),
         }
     }
 

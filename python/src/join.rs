@@ -29,8 +29,7 @@ pub fn match_captures<'py>(
     let raised = Raised::default();
     let (a, b) = (inputs(a, &raised)?, inputs(b, &raised)?);
     let default = MatchOptions::default();
-    let options =
-        MatchOptions { run: options.into_core(), packets: packets.unwrap_or(default.packets), is_same_clock };
+    let options = MatchOptions { run: options.into_core(), packets: packets.unwrap_or(default.packets), is_same_clock };
     let mut observer = PyObserver::new(progress, raised);
     let (data, summary) = observer.run(py, |observer| {
         let matches = wirelab::match_captures(a, b, &options, observer)?;

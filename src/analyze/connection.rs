@@ -257,7 +257,18 @@ mod tests {
     use super::*;
 
     fn feed(connection: &mut Connection, sender: u8, time_ns: Option<i64>, tcp: &TcpHeader, payload_bytes: u32) {
-        let seen = SeenSegment { sender, frame_no: 1, time_ns, tcp, sack: &[], payload_bytes, ecn: 0, ttl: 64, is_copy: false, is_router_copy: false };
+        let seen = SeenSegment {
+            sender,
+            frame_no: 1,
+            time_ns,
+            tcp,
+            sack: &[],
+            payload_bytes,
+            ecn: 0,
+            ttl: 64,
+            is_copy: false,
+            is_router_copy: false,
+        };
         connection.on_segment(&seen);
     }
 

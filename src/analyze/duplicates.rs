@@ -89,7 +89,8 @@ impl CopyFinder {
         if let Some((_, original)) = original {
             let kind = kind_of(original, &sighting);
             // Without an identification a retransmission looks the same as a copy on the same spot: not claimed.
-            return (has_id || kind != CopyKind::SameInterface).then_some(Copy { of_frame_no: original.frame_no, kind });
+            return (has_id || kind != CopyKind::SameInterface)
+                .then_some(Copy { of_frame_no: original.frame_no, kind });
         }
         let way = usize::from(self.next[set]) % WAYS;
         identities[way] = hash;
@@ -155,7 +156,10 @@ mod tests {
         assert_eq!(finder.on_packet(7, true, at(1, 0)), None);
         let copy = |of_frame_no, kind| Some(Copy { of_frame_no, kind });
         assert_eq!(finder.on_packet(7, true, at(2, 10)), copy(1, CopyKind::SameInterface));
-        assert_eq!(finder.on_packet(7, true, Sighting { interface: 1, ..at(3, 20) }), copy(1, CopyKind::OtherInterface));
+        assert_eq!(
+            finder.on_packet(7, true, Sighting { interface: 1, ..at(3, 20) }),
+            copy(1, CopyKind::OtherInterface)
+        );
         assert_eq!(finder.on_packet(7, true, Sighting { ttl: 63, ..at(4, 30) }), copy(1, CopyKind::RouterHop));
         assert_eq!(finder.on_packet(7, true, Sighting { tunnels: 1, ..at(5, 40) }), copy(1, CopyKind::Tunnel));
         assert_eq!(finder.on_packet(8, true, at(6, 50)), None);

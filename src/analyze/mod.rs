@@ -13,8 +13,8 @@ pub(crate) use connection::{Connection, SeenSegment, Side};
 pub(crate) use duplicates::{Copy, CopyFinder, CopyKind, Sighting};
 pub(crate) use probe::{Probe, ProbeTracker};
 pub(crate) use tcp_story::{Event as StoryEvent, EventKind, SideStory, Story, StorySummary};
-pub(crate) use tcp_wireshark::{WsFlags, WsRow, WsStream, starts_new_stream};
 pub(crate) use tcp_verdict::{
-    Cause, Connection as VerdictConnection, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary as VerdictSummary,
-    Vantage, Verdict,
+    Cause, Connection as VerdictConnection, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome,
+    Summary as VerdictSummary, Vantage, Verdict,
 };
+pub(crate) use tcp_wireshark::{WsFlags, WsRow, WsStream, starts_new_stream};

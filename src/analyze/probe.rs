@@ -72,7 +72,15 @@ impl ProbeTracker {
     }
 
     /// An ICMP error that quotes a request.
-    pub fn on_error(&mut self, requester: Ip, target: Ip, echo: (u16, u16), vni: Option<u32>, interface: u32, frame_no: u64) {
+    pub fn on_error(
+        &mut self,
+        requester: Ip,
+        target: Ip,
+        echo: (u16, u16),
+        vni: Option<u32>,
+        interface: u32,
+        frame_no: u64,
+    ) {
         let key = (requester, target, echo.0, echo.1, vni, interface);
         if let Some(probe) = self.open.get(&key).and_then(|number| self.held.get_mut(*number)) {
             probe.error_frame_no.get_or_insert(frame_no);

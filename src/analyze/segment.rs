@@ -52,8 +52,6 @@ pub struct Segment<'a> {
     pub l4_checksum_field: u16,
     /// What became of verifying that field.
     pub checksum: Checksum,
-    /// IPv4 "don't fragment".
-    pub dont_fragment: bool,
     /// Which capture interface saw it.
     pub interface: u32,
 }

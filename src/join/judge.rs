@@ -1,7 +1,7 @@
 //! What became of the packets that were seen at one point only, and which ones were overtaken.
 
 use super::direction::{Directions, Point, Span};
-use super::read::{Fate, Flow, NONE, Packet, Side};
+use super::read::{Fate, Flow, Packet, Side};
 
 /// A sender that counts its IP identifications steps by at most this between packets of one flow, 19 times out of 20 …
 const COUNTED_IDS: i16 = 256;
@@ -55,7 +55,9 @@ fn leftovers(
             }
             continue;
         }
-        let Some(span) = delays(packet.flow).map(|span| if is_upstream { span } else { span.mirrored() }) else { continue };
+        let Some(span) = delays(packet.flow).map(|span| if is_upstream { span } else { span.mirrored() }) else {
+            continue;
+        };
         let latest = recent[packet.flow as usize].unwrap_or(span.max_ns).clamp(span.min_ns, span.max_ns);
         // From `earliest` to `latest`: when it passed the other point, by that point's clock.
         let earliest = packet.time_ns.saturating_add(span.min_ns);
@@ -74,7 +76,8 @@ fn mark_overtaken(up: &[Packet], down: &mut [Packet], is_here: impl Fn(u32) -> b
     let mut latest_sent: Vec<Option<i64>> = vec![None; flows];
     for packet in down {
         let has_arrived = matches!(packet.fate, Fate::Delivered | Fate::Resegmented);
-        let Some(sent) = order.get(packet.peer as usize).copied().filter(|_| has_arrived && is_here(packet.flow)) else {
+        let Some(sent) = order.get(packet.peer as usize).copied().filter(|_| has_arrived && is_here(packet.flow))
+        else {
             continue;
         };
         let latest = &mut latest_sent[packet.flow as usize];
@@ -110,7 +113,8 @@ fn sending_order(packets: &[Packet], flows: usize) -> Vec<i64> {
             counter.small_steps += u32::from(is_small(step));
         }
     }
-    let is_counted: Vec<bool> = counters.iter().map(|c| c.steps > 0 && c.small_steps >= c.steps - c.steps / 20).collect();
+    let is_counted: Vec<bool> =
+        counters.iter().map(|c| c.steps > 0 && c.small_steps >= c.steps - c.steps / 20).collect();
     counters.fill(Counter::default());
     let places = packets.iter().enumerate();
     let order = places.map(|(at, packet)| {

@@ -136,10 +136,13 @@ impl Joined {
         directions = learn(&a, &b);
         pair::link_by_identification(&mut a.packets, &mut b.packets, &flows, &directions);
         let ranges = ranges::link_ranges(&mut a.packets, &mut b.packets, &flows, &directions);
-        let mut pieces: Vec<_> = ranges.into_iter().map(|(first, piece)| match first {
-            Point::A => JoinedPiece { a: piece.up, b: piece.down, bytes: piece.bytes },
-            Point::B => JoinedPiece { a: piece.down, b: piece.up, bytes: piece.bytes },
-        }).collect();
+        let mut pieces: Vec<_> = ranges
+            .into_iter()
+            .map(|(first, piece)| match first {
+                Point::A => JoinedPiece { a: piece.up, b: piece.down, bytes: piece.bytes },
+                Point::B => JoinedPiece { a: piece.down, b: piece.up, bytes: piece.bytes },
+            })
+            .collect();
         pieces.sort_unstable();
         for (packets, upstream) in [(&mut b.packets, Point::A), (&mut a.packets, Point::B)] {
             pair::mark_duplicates(packets, |flow| directions.of(flow, &flows) == Some(upstream));

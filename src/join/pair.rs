@@ -109,9 +109,10 @@ pub(super) fn link_by_identification(a: &mut [Packet], b: &mut [Packet], flows: 
 pub(super) fn mark_duplicates(packets: &mut [Packet], is_downstream: impl Fn(u32) -> bool) {
     let by_key = ByKey::new(packets, |packet| Some(packet.key));
     for group in by_key.groups().filter(|group| group.len() > 1) {
-        let arrived = group.iter().map(|(_, at)| packets[*at as usize]).find(|packet| {
-            matches!(packet.fate, Fate::Delivered | Fate::Resegmented) && is_downstream(packet.flow)
-        });
+        let arrived = group
+            .iter()
+            .map(|(_, at)| packets[*at as usize])
+            .find(|packet| matches!(packet.fate, Fate::Delivered | Fate::Resegmented) && is_downstream(packet.flow));
         let Some(first) = arrived else { continue };
         for (_, at) in group {
             let packet = &mut packets[*at as usize];

@@ -31,7 +31,12 @@ struct Segment {
 
 /// Links what is still open, flow by flow and fragmented packet by packet. Returns the pieces, by packets upstream and
 /// downstream, with the point upstream.
-pub(super) fn link_ranges(a: &mut [Packet], b: &mut [Packet], flows: &[Flow], directions: &Directions) -> Vec<(Point, Piece)> {
+pub(super) fn link_ranges(
+    a: &mut [Packet],
+    b: &mut [Packet],
+    flows: &[Flow],
+    directions: &Directions,
+) -> Vec<(Point, Piece)> {
     let mut pieces = Vec::new();
     let (open_a, open_b) = (open(a, flows), open(b, flows));
     let mut rest = open_b.as_slice();

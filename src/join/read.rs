@@ -260,7 +260,8 @@ impl Pool {
             let stamps = u64::from(tcp.tsval) << 32 | u64::from(tcp.tsecr);
             return hasher.with(hasher.packet(frame, tcp.flags, (tcp.seq, tcp.ack)), stamps);
         }
-        let roce = matches!(frame.protocol, Protocol::RoceV1 | Protocol::RoceV2).then(|| chunk.roce.get(frame.detail as usize));
+        let roce = matches!(frame.protocol, Protocol::RoceV1 | Protocol::RoceV2)
+            .then(|| chunk.roce.get(frame.detail as usize));
         if let Some(roce) = roce.flatten() {
             let (syndrome, msn) = roce.aeth.unwrap_or_default();
             let key = hasher.packet(frame, u16::from(roce.opcode), (roce.psn, roce.dest_qp));

@@ -67,7 +67,8 @@ impl<'a> MatchBatches<'a> {
                 self.b_at += 1;
                 continue;
             }
-            let is_due = a.get(self.a_at).is_none_or(|next| packet.time_ns.saturating_sub(self.shift_ns) <= next.time_ns);
+            let is_due =
+                a.get(self.a_at).is_none_or(|next| packet.time_ns.saturating_sub(self.shift_ns) <= next.time_ns);
             if !is_due {
                 break;
             }

@@ -145,12 +145,15 @@ fn loss_duplication_and_reordering_are_told_whichever_point_comes_first() {
     let figures = (counts.sent_count, counts.delivered_count, counts.lost_count, counts.lost_bytes);
     assert_eq!(figures, (20, 19, 1, 100));
     assert_eq!((counts.duplicated_count, counts.reordered_count), (1, 1));
-    assert_eq!(matches.summary().b_to_a, TravelCounts {
-        sent_count: 20,
-        delivered_count: 20,
-        delay: Some(DelayFigures { min_ns: 2 * MS, median_ns: 2 * MS, p99_ns: 2 * MS }),
-        ..TravelCounts::default()
-    });
+    assert_eq!(
+        matches.summary().b_to_a,
+        TravelCounts {
+            sent_count: 20,
+            delivered_count: 20,
+            delay: Some(DelayFigures { min_ns: 2 * MS, median_ns: 2 * MS, p99_ns: 2 * MS }),
+            ..TravelCounts::default()
+        }
+    );
     let lines = told(&matches);
     assert_eq!(lines.iter().filter(|line| line.contains('*')).count(), 1, "{lines:?}");
     assert_eq!(exceptions(&matches).len(), 3, "{lines:?}");
@@ -247,14 +250,17 @@ fn a_large_frame_is_matched_with_the_segments_it_became_across_the_wrap() {
     a.push((340 * MS, data(30).packet()));
     b.push((345 * MS, data(30).packet()));
     let matches = compare(&a, &b);
-    assert_eq!(exceptions(&matches), [
-        "41 41 resegmented 1448",
-        "41 42 resegmented 1448",
-        "41 43 resegmented 1448",
-        "42 44 resegmented 1448",
-        "42 45 resegmented 1448",
-        "42 - lost 1448",
-    ]);
+    assert_eq!(
+        exceptions(&matches),
+        [
+            "41 41 resegmented 1448",
+            "41 42 resegmented 1448",
+            "41 43 resegmented 1448",
+            "42 44 resegmented 1448",
+            "42 45 resegmented 1448",
+            "42 - lost 1448",
+        ]
+    );
     let counts = &matches.summary().a_to_b;
     assert_eq!((counts.resegmented_count, counts.lost_count, counts.lost_bytes), (2, 0, 1_448));
     assert_eq!((counts.not_captured_count, counts.reordered_count), (0, 0));
@@ -285,7 +291,7 @@ fn a_packet_that_was_fragmented_on_the_way_is_matched_with_its_fragments() {
         let mut packet = vec![0x45, 0];
         packet.extend((20 + bytes).to_be_bytes());
         packet.extend([0x12, 0x34]);
-        packet.extend((offset / 8 | if has_more { 0x2000 } else { 0 }).to_be_bytes());
+        packet.extend(((offset / 8) | if has_more { 0x2000 } else { 0 }).to_be_bytes());
         packet.extend([64, 17, 0, 0]);
         packet.extend(CLIENT.iter().chain(&SERVER));
         if offset == 0 {
@@ -350,11 +356,14 @@ fn a_packet_damaged_on_the_way_is_delivered() {
 #[test]
 fn the_same_packet_before_and_after_a_router_in_one_capture_counts_once() {
     let (a, mut b) = exchange(0, |_| vec![5 * MS]);
-    let hops: Packets = b.iter().map(|(time_ns, packet)| {
-        let mut packet = packet.clone();
-        packet[8] -= 1;
-        (time_ns + 10, packet)
-    }).collect();
+    let hops: Packets = b
+        .iter()
+        .map(|(time_ns, packet)| {
+            let mut packet = packet.clone();
+            packet[8] -= 1;
+            (time_ns + 10, packet)
+        })
+        .collect();
     b.extend(hops);
     b.sort_by_key(|(time_ns, _)| *time_ns);
     let matches = compare(&a, &b);

@@ -7,16 +7,16 @@ use super::rows;
 use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut, quoted_frame};
 use super::sink::Sink;
 use super::story;
-use super::tcp::TcpHold;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
+use super::tcp::TcpHold;
 use crate::analyze::{Copy, CopyKind, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, Window};
 use crate::error::Error;
+use crate::flow::FlowHasher;
 use crate::flow::{Arrival, FlowRef, Fragments};
 use crate::options::Options;
 use crate::tables::*;
 use crate::wire::{Chunk, DecodeConfig, Layers, Protocol, decode, verify};
-use crate::flow::FlowHasher;
 
 /// Shards are a fixed number, whatever the threads: nothing about the rows may depend on the machine.
 const SHARDS: usize = 64;
@@ -122,7 +122,10 @@ impl Core {
             // Connections and probes leave copies out, whatever else is asked for.
             copies: connections
                 || sinks.probes.is_some()
-                || sinks.packets.as_ref().is_some_and(|sink| sink.wants("duplicate_of") || sink.wants("duplicate_kind")),
+                || sinks
+                    .packets
+                    .as_ref()
+                    .is_some_and(|sink| sink.wants("duplicate_of") || sink.wants("duplicate_kind")),
             verdicts: stories || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
             stories,
             hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
@@ -353,9 +356,12 @@ fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>, hasher: Option<&FlowHasher
             if !matches!(frame.protocol, Protocol::Icmp | Protocol::Icmpv6) {
                 return None;
             }
-            let quoted = chunk.icmp.get(frame.detail as usize)?.quoted.as_ref().filter(|quoted| {
-                quoted.ip_protocol == 6 && quoted.src_port.is_some()
-            })?;
+            let quoted = chunk
+                .icmp
+                .get(frame.detail as usize)?
+                .quoted
+                .as_ref()
+                .filter(|quoted| quoted.ip_protocol == 6 && quoted.src_port.is_some())?;
             Some((shard_of(quoted_frame(quoted, frame, hasher).flow_hash), at as u32 | QUOTED))
         });
         own.into_iter().chain(quoted)

@@ -48,7 +48,8 @@ impl Engine {
         let reader = Reader::open(inputs, &options.limits)?;
         let threads = options.thread_count();
         let pool = if threads > 1 {
-            let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
+            let builder =
+                rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
             Some(builder.build().map_err(|error| Error::Usage(error.to_string()))?)
         } else {
             None

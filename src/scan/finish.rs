@@ -3,7 +3,9 @@
 use super::core::Core;
 use super::quality::findings;
 use super::rows::{file_no, relative};
-use crate::analyze::{Cause, Connection, DirectionSummary, Outcome, Side, SideStory, StorySummary, Verdict, VerdictSummary};
+use crate::analyze::{
+    Cause, Connection, DirectionSummary, Outcome, Side, SideStory, StorySummary, Verdict, VerdictSummary,
+};
 use crate::capture::{CaptureFacts, Finding};
 use crate::flow::{Endpoint, FlowState};
 use crate::tables::*;
@@ -134,7 +136,8 @@ fn tcp_flow_row(
     let (c, s) = (usize::from(client), usize::from(client ^ 1));
     let sides = [&connection.sides[c], &connection.sides[s]];
     let [client_story, server_story] = [&story.sides[c], &story.sides[s]];
-    let [client_sent, server_sent] = [Resent::of(&verdicts.directions[c], sides[0]), Resent::of(&verdicts.directions[s], sides[1])];
+    let [client_sent, server_sent] =
+        [Resent::of(&verdicts.directions[c], sides[0]), Resent::of(&verdicts.directions[s], sides[1])];
     TcpFlowRow {
         file_no: file_no(state.file),
         frame_no: state.first_frame,

@@ -119,7 +119,8 @@ fn copy_findings(core: &Core, by_network: u64) -> Vec<Finding> {
             mark.count = mark.count.saturating_sub(by_network);
         }
         if mark.count > 0 {
-            findings.push(marked(Finding::new(code, severity).value(mark.count, "frames").detail("total", total), &mark));
+            findings
+                .push(marked(Finding::new(code, severity).value(mark.count, "frames").detail("total", total), &mark));
         }
     }
     if by_network > 0 {

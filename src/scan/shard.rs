@@ -6,7 +6,9 @@ use super::streams::Streams;
 use super::tcp::RowPlace;
 use super::verdicts::{StoryPlace, Verdicts};
 use crate::analyze::segment::{Checksum, Segment};
-use crate::analyze::{Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, SeenSegment, Sighting, Story, VerdictSummary, WsRow};
+use crate::analyze::{
+    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, SeenSegment, Sighting, Story, VerdictSummary, WsRow,
+};
 use crate::capture::{Record, Window};
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable};
 use crate::wire::{ChecksumStatus, Chunk, Frame, Layers, Protocol, QuotedPacket, TcpHeader};
@@ -160,8 +162,7 @@ impl Shard {
                 self.connections.resize_with(index + 1, || None);
             }
             // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
-            let is_copy =
-                copy.is_some_and(|copy| matches!(copy.kind, CopyKind::SameInterface | CopyKind::RouterHop));
+            let is_copy = copy.is_some_and(|copy| matches!(copy.kind, CopyKind::SameInterface | CopyKind::RouterHop));
             if let Some(slot) = self.connections.get_mut(index) {
                 let connection = slot.get_or_insert_with(Box::default);
                 if needs.connections {
@@ -312,7 +313,6 @@ fn segment_of<'a>(record: &Record, frame: &Frame, chunk: &'a Chunk, tcp: &TcpHea
             Some(ChecksumStatus::Unverifiable) => Checksum::Unverifiable,
             Some(ChecksumStatus::Absent) => Checksum::Absent,
         },
-        dont_fragment: frame.layers.has(Layers::DONT_FRAGMENT),
         interface: record.interface,
     }
 }

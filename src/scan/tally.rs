@@ -172,8 +172,10 @@ impl Tally {
     }
 
     pub fn summary(&self) -> Summary {
-        let mut protocols: Vec<_> = (0..PROTOCOLS).filter_map(|at| Some((self.names[at]?, self.protocols[at])))
-            .filter(|(_, count)| *count > 0).collect();
+        let mut protocols: Vec<_> = (0..PROTOCOLS)
+            .filter_map(|at| Some((self.names[at]?, self.protocols[at])))
+            .filter(|(_, count)| *count > 0)
+            .collect();
         protocols.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
         Summary {
             frames: self.frames,

@@ -4,7 +4,9 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, ListBuilder, PrimitiveBuilder, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::builder::{
+    BooleanBuilder, ListBuilder, PrimitiveBuilder, StringBuilder, UInt32Builder, UInt64Builder,
+};
 use arrow_array::types::{
     Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -246,9 +248,10 @@ impl<K: Copy + Eq + Hash> Distinct<K> {
 
 fn dictionary(keys: Int32Array, words: ArrayRef) -> ArrayRef {
     // Every key was given out by the same builder as the words, so the array is valid as made.
-    Arc::new(DictionaryArray::<Int32Type>::try_new(keys, words).unwrap_or_else(|_| {
-        DictionaryArray::<Int32Type>::from_iter(std::iter::empty::<Option<&str>>())
-    }))
+    Arc::new(
+        DictionaryArray::<Int32Type>::try_new(keys, words)
+            .unwrap_or_else(|_| DictionaryArray::<Int32Type>::from_iter(std::iter::empty::<Option<&str>>())),
+    )
 }
 
 macro_rules! dictionary_cell {
@@ -285,16 +288,22 @@ dictionary_cell!(Option<Mac>, Mac, true, |mac| *mac, |mac, word| {
 });
 dictionary_cell!(Option<Symbol>, &'static str, true, |symbol| symbol.map(|s| s.0), |text, word| word.push_str(text));
 
-dictionary_cell!(Option<NameSet>, (u32, &'static [&'static str]), true, |set| set.map(|s| (s.bits, s.names)), |set, word| {
-    let (bits, names) = *set;
-    let present = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
-    for (at, name) in present.enumerate() {
-        if at > 0 {
-            word.push(',');
+dictionary_cell!(
+    Option<NameSet>,
+    (u32, &'static [&'static str]),
+    true,
+    |set| set.map(|s| (s.bits, s.names)),
+    |set, word| {
+        let (bits, names) = *set;
+        let present = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
+        for (at, name) in present.enumerate() {
+            if at > 0 {
+                word.push(',');
+            }
+            word.push_str(name);
         }
-        word.push_str(name);
     }
-});
+);
 
 /// A word that is never missing: its column is not nullable.
 pub(crate) struct Words(Distinct<&'static str>);

@@ -113,7 +113,12 @@ impl Projection {
     }
 
     /// Puts finished columns (by index of the definition) into a batch.
-    pub(crate) fn batch(&self, schema: &SchemaRef, rows: usize, columns: Vec<Option<ArrayRef>>) -> Result<RecordBatch, Error> {
+    pub(crate) fn batch(
+        &self,
+        schema: &SchemaRef,
+        rows: usize,
+        columns: Vec<Option<ArrayRef>>,
+    ) -> Result<RecordBatch, Error> {
         let mut columns = columns;
         let arrays = self.order.iter().filter_map(|at| columns.get_mut(*at).and_then(Option::take)).collect();
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));

@@ -54,19 +54,13 @@ pub struct PseudoAddresses {
 impl PseudoAddresses {
     /// IPv4 addresses. With a source route pending, `dst` is the last hop of the route.
     pub fn v4(src: [u8; 4], dst: [u8; 4]) -> Self {
-        Self {
-            sum: add(sum_bytes(&src), sum_bytes(&dst)),
-            is_v6: false,
-        }
+        Self { sum: add(sum_bytes(&src), sum_bytes(&dst)), is_v6: false }
     }
 
     /// IPv6 addresses. With a routing header that has segments left, `dst` is the final destination; with a home
     /// address option, `src` is the home address (RFC 6275 section 11.3.1).
     pub fn v6(src: [u8; 16], dst: [u8; 16]) -> Self {
-        Self {
-            sum: add(sum_bytes(&src), sum_bytes(&dst)),
-            is_v6: true,
-        }
+        Self { sum: add(sum_bytes(&src), sum_bytes(&dst)), is_v6: true }
     }
 
     /// The whole pseudo-header, folded. A length above 65535 (an IPv6 jumbogram, Linux "BIG TCP") adds both halves.
@@ -152,11 +146,7 @@ pub fn pending_sum(addresses: PseudoAddresses, protocol: u8, l4_bytes: u32, capt
     if l4(addresses, protocol, l4_bytes, captured, false) != Some(ChecksumStatus::Partial) {
         return None;
     }
-    let covered_bytes = if protocol == UDP {
-        udp_bytes(l4_bytes, captured)?
-    } else {
-        l4_bytes
-    };
+    let covered_bytes = if protocol == UDP { udp_bytes(l4_bytes, captured)? } else { l4_bytes };
     let covered = captured.get(..usize::try_from(covered_bytes).ok()?)?;
     // The finished packet and its pseudo-header will sum to 0xffff; what they lack now is what the field gains.
     Some(!add(addresses.with(protocol, covered_bytes), sum_bytes(covered)))
@@ -229,9 +219,7 @@ fn udp_bytes(l4_bytes: u32, captured: &[u8]) -> Option<u32> {
 
 /// Adds `covered_bytes` of `captured` to `pseudo`. Fewer than `min_bytes` cannot hold the protocol's header.
 fn whole(pseudo: u16, field_offset: usize, min_bytes: u32, covered_bytes: u32, captured: &[u8]) -> ChecksumStatus {
-    let covered = usize::try_from(covered_bytes)
-        .ok()
-        .and_then(|covered_bytes| captured.get(..covered_bytes));
+    let covered = usize::try_from(covered_bytes).ok().and_then(|covered_bytes| captured.get(..covered_bytes));
     match covered {
         Some(covered) if covered_bytes >= min_bytes => {
             verdict(add(pseudo, sum_bytes(covered)), field_at(covered, field_offset))
@@ -308,11 +296,7 @@ mod tests {
                 (PseudoAddresses::v6(at(8), at(24)), ip[6], 40)
             };
             let l4 = ip[header_bytes..].to_vec();
-            Self {
-                addresses,
-                protocol,
-                l4,
-            }
+            Self { addresses, protocol, l4 }
         }
 
         fn bytes(&self) -> u32 {
@@ -375,10 +359,7 @@ mod tests {
             }
             let padded = [packet.l4.as_slice(), &[0xaa; 5]].concat();
             assert_eq!(packet.status_of(&padded), Ok, "{ip} with Ethernet padding");
-            let mut elsewhere = Packet {
-                l4: packet.l4,
-                ..packet
-            };
+            let mut elsewhere = Packet { l4: packet.l4, ..packet };
             elsewhere.addresses.sum = add(packet.addresses.sum, 1);
             let expected = if packet.protocol == ICMP { Ok } else { Bad };
             assert_eq!(elsewhere.status(), expected, "{ip} to another address");
@@ -411,11 +392,7 @@ mod tests {
         let checksum = !sum_bytes(&no_header);
         no_header[10..12].copy_from_slice(&checksum.to_be_bytes());
         assert_eq!(ipv4_header(&no_header), Unverifiable, "shorter than a header can be");
-        assert_eq!(
-            ipv4_header(&[&[0x45 ^ 0x20, 0x20], &header[2..]].concat()),
-            Unverifiable,
-            "not IPv4, sum intact"
-        );
+        assert_eq!(ipv4_header(&[&[0x45 ^ 0x20, 0x20], &header[2..]].concat()), Unverifiable, "not IPv4, sum intact");
         let mut offloaded = header.clone();
         offloaded[10..12].fill(0);
         assert_eq!(ipv4_header(&offloaded), Absent);
@@ -436,18 +413,8 @@ mod tests {
     fn a_captured_offloaded_segment_is_partial_until_it_is_finished() {
         let mut packet = Packet::from_ip(TCP_PARTIAL);
         assert_eq!(packet.status(), Partial);
-        assert!(holds_pseudo_sum(
-            packet.addresses,
-            TCP,
-            packet.bytes(),
-            &packet.l4[..18]
-        ));
-        assert!(!holds_pseudo_sum(
-            packet.addresses,
-            TCP,
-            packet.bytes(),
-            &packet.l4[..17]
-        ));
+        assert!(holds_pseudo_sum(packet.addresses, TCP, packet.bytes(), &packet.l4[..18]));
+        assert!(!holds_pseudo_sum(packet.addresses, TCP, packet.bytes(), &packet.l4[..17]));
         assert_eq!(packet.status_of(&packet.l4[..18]), Unverifiable);
         let pending = pending_sum(packet.addresses, TCP, packet.bytes(), &packet.l4).unwrap();
         let finished = add(0x173d, pending);
@@ -482,10 +449,7 @@ mod tests {
     #[test]
     fn a_zero_udp_field_is_absent_over_both_ip_versions_however_short_the_capture() {
         let datagram = hex("c00012b7000c0000 01020304");
-        for addresses in [
-            PseudoAddresses::v4([1; 4], [2; 4]),
-            PseudoAddresses::v6([1; 16], [2; 16]),
-        ] {
+        for addresses in [PseudoAddresses::v4([1; 4], [2; 4]), PseudoAddresses::v6([1; 16], [2; 16])] {
             for len in 8..=datagram.len() {
                 assert_eq!(l4(addresses, UDP, 12, &datagram[..len], false), Some(Absent));
             }

@@ -171,11 +171,7 @@ fn crc(head: &[u8], transport: &[u8]) -> u32 {
 }
 
 fn compare(computed: u32, stored: u32) -> IcrcStatus {
-    if computed == stored {
-        IcrcStatus::Ok
-    } else {
-        IcrcStatus::Bad
-    }
+    if computed == stored { IcrcStatus::Ok } else { IcrcStatus::Bad }
 }
 
 fn be16(bytes: &[u8], at: usize) -> usize {
@@ -199,20 +195,14 @@ mod tests {
         1140ffff00001312007d4a1a 1f000000 460eb2dd";
 
     fn hex(text: &str) -> Vec<u8> {
-        let digits: Vec<u8> = text
-            .chars()
-            .filter_map(|c| c.to_digit(16))
-            .map(|digit| digit as u8)
-            .collect();
+        let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
         digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
     }
 
     /// CRC-32 bit by bit.
     fn slow_crc(bytes: impl IntoIterator<Item = u8>) -> u32 {
         let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
-        !bytes
-            .into_iter()
-            .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(byte), step))
+        !bytes.into_iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(byte), step))
     }
 
     /// The CNP over IPv6, its ICRC computed bit by bit over a masked copy.
@@ -238,49 +228,21 @@ mod tests {
 
     impl Sample {
         fn is_free(&self, at: usize, bits: u8) -> bool {
-            let free = self
-                .free
-                .iter()
-                .filter(|(free_at, _)| *free_at == at)
-                .fold(0, |mask, (_, free)| mask | free);
+            let free = self.free.iter().filter(|(free_at, _)| *free_at == at).fold(0, |mask, (_, free)| mask | free);
             bits & !free == 0
         }
     }
 
     fn samples() -> [Sample; 4] {
-        let v4 = vec![
-            (1, 0xff),
-            (8, 0xff),
-            (10, 0xff),
-            (11, 0xff),
-            (26, 0xff),
-            (27, 0xff),
-            (32, 0xff),
-        ];
+        let v4 = vec![(1, 0xff), (8, 0xff), (10, 0xff), (11, 0xff), (26, 0xff), (27, 0xff), (32, 0xff)];
         let grh = vec![(0, 0x0f), (1, 0xff), (2, 0xff), (3, 0xff), (7, 0xff)];
         let v6 = [grh.clone(), vec![(46, 0xff), (47, 0xff), (52, 0xff)]].concat();
         let v1 = [grh, vec![(44, 0xff)]].concat();
         [
-            Sample {
-                packet: hex(UC_SEND),
-                check: check_ipv4,
-                free: v4.clone(),
-            },
-            Sample {
-                packet: hex(CNP),
-                check: check_ipv4,
-                free: v4,
-            },
-            Sample {
-                packet: cnp_v6(),
-                check: check_ipv6,
-                free: v6,
-            },
-            Sample {
-                packet: hex(ACK_V1),
-                check: check_v1,
-                free: v1,
-            },
+            Sample { packet: hex(UC_SEND), check: check_ipv4, free: v4.clone() },
+            Sample { packet: hex(CNP), check: check_ipv4, free: v4 },
+            Sample { packet: cnp_v6(), check: check_ipv6, free: v6 },
+            Sample { packet: hex(ACK_V1), check: check_v1, free: v1 },
         ]
     }
 
@@ -297,10 +259,7 @@ mod tests {
         }
         let packet = hex(CNP);
         let (ip, udp) = (packet.first_chunk().unwrap(), packet[20..].first_chunk().unwrap());
-        assert_eq!(
-            icrc_ipv4(ip, udp, &packet[28..56]).to_le_bytes(),
-            [0x82, 0xfd, 0x00, 0x2a]
-        );
+        assert_eq!(icrc_ipv4(ip, udp, &packet[28..56]).to_le_bytes(), [0x82, 0xfd, 0x00, 0x2a]);
     }
 
     #[test]

@@ -108,9 +108,9 @@ impl RocePacket {
 
     /// Whether a packet that came to a RoCE port is one: version 0, a known opcode, a partition key.
     pub fn is_plausible(bytes: &[u8]) -> bool {
-        bytes.first_chunk::<{ Self::BTH_BYTES }>().is_some_and(|bth| {
-            bth[1] & 0x0f == 0 && opcode_name(bth[0]).is_some() && be16(bth, 2) != 0
-        })
+        bytes
+            .first_chunk::<{ Self::BTH_BYTES }>()
+            .is_some_and(|bth| bth[1] & 0x0f == 0 && opcode_name(bth[0]).is_some() && be16(bth, 2) != 0)
     }
 
     /// Reads the extension headers that the opcode asks for; returns their length.

@@ -32,13 +32,8 @@ const ROCE: [(&str, u64, u64, u64); 6] = [
     ("roce_write_reorder", 0, 0, 0),
 ];
 /// Retransmissions that reach h2.
-const RETRANSMITS: [(&str, usize); 5] = [
-    ("tcp_loss1", 36),
-    ("tcp_noecn_red", 62),
-    ("tcp_rto_blackout", 121),
-    ("tcp_reorder", 27),
-    ("tcp_duplicate", 3),
-];
+const RETRANSMITS: [(&str, usize); 5] =
+    [("tcp_loss1", 36), ("tcp_noecn_red", 62), ("tcp_rto_blackout", 121), ("tcp_reorder", 27), ("tcp_duplicate", 3)];
 
 #[test]
 fn losses_and_duplicates_are_those_of_the_queueing_disciplines() {
@@ -52,7 +47,8 @@ fn losses_and_duplicates_are_those_of_the_queueing_disciplines() {
                     false => (&summary.a_to_b, &summary.b_to_a),
                     true => (&summary.b_to_a, &summary.a_to_b),
                 };
-                let told = |counts: &TravelCounts| (counts.lost_count, counts.duplicated_count, counts.not_captured_count);
+                let told =
+                    |counts: &TravelCounts| (counts.lost_count, counts.duplicated_count, counts.not_captured_count);
                 assert_eq!((told(there), told(here)), ((forward, duplicated, 0), (back, 0, 0)), "{name}");
                 assert_eq!(summary.unknown.sent_count + summary.unknown.unmatched_count, 0, "{name}");
                 let outside = summary.a_to_b.outside_count + summary.b_to_a.outside_count;
@@ -85,7 +81,9 @@ fn verdicts_at_the_receiver_agree_with_what_the_sender_sent() {
     let Some(folder) = labs() else { return };
     let mut retransmits = Score::default();
     let mut reordered = Score::default();
-    println!("| capture | truth retransmit | found | wrong | missed | alone | truth reordered | found | wrong | missed |");
+    println!(
+        "| capture | truth retransmit | found | wrong | missed | alone | truth reordered | found | wrong | missed |"
+    );
     for path in captures_at_both(&folder) {
         let name = path.file_name().unwrap().to_string_lossy().trim_end_matches(".h1.pcap").to_owned();
         let (resent, late) = score(&folder, &name);
@@ -114,7 +112,10 @@ fn segments_that_a_tunnel_endpoint_cut_are_matched_by_their_bytes() {
     for name in ["tcp_tso_on", "tcp_tso_on_1cpu"] {
         let matches = joined(&folder, name, ["h1", "h2"], false);
         let (there, back) = (&matches.summary().a_to_b, &matches.summary().b_to_a);
-        assert_eq!((there.lost_count, there.not_captured_count, back.lost_count, back.not_captured_count), (0, 0, 0, 0));
+        assert_eq!(
+            (there.lost_count, there.not_captured_count, back.lost_count, back.not_captured_count),
+            (0, 0, 0, 0)
+        );
     }
 }
 
@@ -127,7 +128,8 @@ fn joined(folder: &Path, name: &str, ends: [&str; 2], is_swapped: bool) -> Match
     if is_swapped {
         std::mem::swap(&mut a, &mut b);
     }
-    match_captures([a], [b], &MatchOptions::default(), &mut Unobserved).unwrap_or_else(|error| panic!("{name}: {error}"))
+    match_captures([a], [b], &MatchOptions::default(), &mut Unobserved)
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// TCP captures whose two ends are hosts h1 and h2.
@@ -217,7 +219,9 @@ fn score(folder: &Path, name: &str) -> (Score, Score) {
     let mut origin = HashMap::new();
     for row in 0..a.len() {
         let is_delivered = matches!(status[row].text(), Some("delivered" | "resegmented"));
-        if let (Some(a), Some(b), Some("a_to_b"), true) = (a[row].int(), b[row].int(), direction[row].text(), is_delivered) {
+        if let (Some(a), Some(b), Some("a_to_b"), true) =
+            (a[row].int(), b[row].int(), direction[row].text(), is_delivered)
+        {
             origin.insert(b, (a, is_late[row] == Value::Bool(true)));
         }
     }
@@ -245,7 +249,10 @@ fn score(folder: &Path, name: &str) -> (Score, Score) {
         if segment.bytes > 0 {
             late.count(*is_late && !is_resent, segment.verdict == "reordered");
             if (*is_late && !is_resent) != (segment.verdict == "reordered") || is_resent != is_said && !is_in_order {
-                println!("  {name}: frame {frame} (h1 {from}): {} there, {}, overtaken: {is_late}", original.verdict, segment.verdict);
+                println!(
+                    "  {name}: frame {frame} (h1 {from}): {} there, {}, overtaken: {is_late}",
+                    original.verdict, segment.verdict
+                );
             }
         }
     }

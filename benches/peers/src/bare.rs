@@ -91,9 +91,7 @@ pub(crate) fn decode(path: &Path) -> io::Result<Counts> {
 pub(crate) fn touch(path: &Path) -> io::Result<u64> {
     let map = map(path)?;
     let (words, tail) = map.as_chunks::<8>();
-    let sum = words
-        .iter()
-        .fold(0_u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)));
+    let sum = words.iter().fold(0_u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)));
     Ok(tail.iter().fold(sum, |sum, &byte| sum.wrapping_add(u64::from(byte))))
 }
 

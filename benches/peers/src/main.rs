@@ -53,23 +53,12 @@ pub(crate) struct Options {
 
 impl Options {
     fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self {
-            out: String::new(),
-            seed: 1,
-            bytes: 0,
-            packets: 0,
-            flows: 0,
-        };
+        let mut options = Self { out: String::new(), seed: 1, bytes: 0, packets: 0, flows: 0 };
         for pair in words.chunks(2) {
             let [name, value] = pair else {
                 return Err(format!("{} needs a value", pair[0]));
             };
-            let number = || {
-                value
-                    .replace('_', "")
-                    .parse::<u64>()
-                    .map_err(|_| format!("{name}: {value} is no number"))
-            };
+            let number = || value.replace('_', "").parse::<u64>().map_err(|_| format!("{name}: {value} is no number"));
             match *name {
                 "--out" => options.out = (*value).to_owned(),
                 "--seed" => options.seed = number()?,

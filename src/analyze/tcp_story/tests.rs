@@ -23,7 +23,7 @@ impl Tale {
     }
 
     /// A segment that is sent for the first time.
-    fn new(&mut self, time_ns: i64, segment: Segment<'_>) {
+    fn fresh(&mut self, time_ns: i64, segment: Segment<'_>) {
         let row = self.tell(time_ns, segment);
         self.story.on_judgement(row, &Judgement::plain(Verdict::New, Evidence::default()));
     }
@@ -43,18 +43,18 @@ impl Tale {
     /// SYN at 0, SYN,ACK at 10 ms, ACK at 11 ms; streams start at 101 and 501.
     fn opened() -> Self {
         let mut tale = Self::default();
-        tale.new(0, Segment { flags: SYN, seq: 100, ..client() });
-        tale.new(10 * MS, Segment { flags: SYN | ACK, seq: 500, ack: 101, ..server() });
-        tale.new(11 * MS, ack_of(0, 101, 501));
+        tale.fresh(0, Segment { flags: SYN, seq: 100, ..client() });
+        tale.fresh(10 * MS, Segment { flags: SYN | ACK, seq: 500, ack: 101, ..server() });
+        tale.fresh(11 * MS, ack_of(0, 101, 501));
         tale
     }
 
     fn data(&mut self, time_ns: i64, start: u32) {
-        self.new(time_ns, data(start));
+        self.fresh(time_ns, data(start));
     }
 
     fn acked(&mut self, time_ns: i64, ack: u32) {
-        self.new(time_ns, ack_of(1, 501, ack));
+        self.fresh(time_ns, ack_of(1, 501, ack));
     }
 
     fn finish(&mut self) -> (Vec<Event>, StorySummary) {
@@ -101,8 +101,8 @@ fn a_handshake_lasts_from_syn_to_the_clients_ack() {
 #[test]
 fn a_syn_answered_by_rst_is_refused_and_one_answered_by_nothing_is_not_answered() {
     let mut refused = Tale::default();
-    refused.new(0, Segment { flags: SYN, seq: 100, ..client() });
-    refused.new(MS, Segment { flags: RST | ACK, ack: 101, window: 0, ..server() });
+    refused.fresh(0, Segment { flags: SYN, seq: 100, ..client() });
+    refused.fresh(MS, Segment { flags: RST | ACK, ack: 101, window: 0, ..server() });
     let event = refused.only(EventKind::Refused);
     assert_eq!((event.dir, event.end_ns, event.frames.list()), (1, MS, &[1, 2][..]));
     assert_eq!(refused.only(EventKind::Reset).cause, Some("refused"));
@@ -112,7 +112,7 @@ fn a_syn_answered_by_rst_is_refused_and_one_answered_by_nothing_is_not_answered(
     for (try_no, time_ns) in [0, 1_000 * MS, 3_000 * MS].into_iter().enumerate() {
         let syn = Segment { flags: SYN, seq: 100, ..client() };
         if try_no == 0 {
-            silent.new(time_ns, syn);
+            silent.fresh(time_ns, syn);
         } else {
             let (row, judgement) = silent.resent(time_ns, syn, Cause::Syn);
             silent.story.on_judgement(row, &judgement);
@@ -130,9 +130,9 @@ fn a_syn_answered_by_rst_is_refused_and_one_answered_by_nothing_is_not_answered(
 #[test]
 fn a_client_that_resets_the_answer_leaves_a_half_open_connection() {
     let mut tale = Tale::default();
-    tale.new(0, Segment { flags: SYN, seq: 100, ..client() });
-    tale.new(MS, Segment { flags: SYN | ACK, seq: 500, ack: 101, ..server() });
-    tale.new(2 * MS, Segment { flags: RST, seq: 101, ..client() });
+    tale.fresh(0, Segment { flags: SYN, seq: 100, ..client() });
+    tale.fresh(MS, Segment { flags: SYN | ACK, seq: 500, ack: 101, ..server() });
+    tale.fresh(2 * MS, Segment { flags: RST, seq: 101, ..client() });
     assert_eq!(tale.only(EventKind::Reset).cause, Some("half_open"));
     assert_eq!(tale.only(EventKind::HalfOpen).dir, 0);
     assert_eq!(tale.finish().1.handshake, "half_open");
@@ -209,10 +209,10 @@ fn late_originals_are_no_recovery_and_needless_ones_say_so() {
 fn a_closed_window_is_timed_until_it_opens_and_holds_the_sender() {
     let mut tale = Tale::opened();
     tale.data(20 * MS, 101);
-    tale.new(30 * MS, Segment { window: 0, ..ack_of(1, 501, 1_101) });
+    tale.fresh(30 * MS, Segment { window: 0, ..ack_of(1, 501, 1_101) });
     let probe = tale.tell(250 * MS, Segment { seq: 1_100, ack: 501, ..client() });
     tale.story.on_judgement(probe, &Judgement::plain(Verdict::WindowProbe, Evidence::WINDOW));
-    tale.new(251 * MS, Segment { window: 0, ..ack_of(1, 501, 1_101) });
+    tale.fresh(251 * MS, Segment { window: 0, ..ack_of(1, 501, 1_101) });
     tale.acked(530 * MS, 1_101);
     tale.data(531 * MS, 1_101);
     tale.acked(540 * MS, 2_101);
@@ -231,8 +231,8 @@ fn a_closed_window_is_timed_until_it_opens_and_holds_the_sender() {
 fn a_window_of_zero_in_a_reset_or_fin_closes_nothing() {
     let mut tale = Tale::opened();
     tale.data(20 * MS, 101);
-    tale.new(30 * MS, Segment { flags: FIN | ACK, window: 0, ..ack_of(1, 501, 1_101) });
-    tale.new(31 * MS, Segment { flags: RST | ACK, window: 0, ..ack_of(1, 502, 1_101) });
+    tale.fresh(30 * MS, Segment { flags: FIN | ACK, window: 0, ..ack_of(1, 501, 1_101) });
+    tale.fresh(31 * MS, Segment { flags: RST | ACK, window: 0, ..ack_of(1, 502, 1_101) });
     assert!(!tale.finish().0.iter().any(|event| event.kind == EventKind::ZeroWindow));
 }
 
@@ -243,7 +243,7 @@ fn a_pause_with_everything_acknowledged_is_idle_and_the_end_is_none() {
     tale.acked(30 * MS, 1_101);
     tale.data(1_030 * MS, 1_101);
     tale.acked(1_040 * MS, 2_101);
-    tale.new(9_000 * MS, Segment { flags: FIN | ACK, seq: 2_101, ack: 501, ..client() });
+    tale.fresh(9_000 * MS, Segment { flags: FIN | ACK, seq: 2_101, ack: 501, ..client() });
     let event = tale.only(EventKind::Idle);
     assert_eq!(
         (event.dir, event.start.time_ns, event.end_ns, event.end_reason),
@@ -310,14 +310,14 @@ fn phases_are_not_told_where_the_tap_is_not_at_the_sender() {
 #[test]
 fn an_echo_of_congestion_lasts_until_the_sender_says_cwr() {
     let mut tale = Tale::default();
-    tale.new(0, Segment { flags: SYN | ECE | CWR, seq: 100, ..client() });
-    tale.new(10 * MS, Segment { flags: SYN | ACK | ECE, seq: 500, ack: 101, ..server() });
-    tale.new(11 * MS, ack_of(0, 101, 501));
-    tale.new(20 * MS, Segment { ecn: 3, ..data(101) });
+    tale.fresh(0, Segment { flags: SYN | ECE | CWR, seq: 100, ..client() });
+    tale.fresh(10 * MS, Segment { flags: SYN | ACK | ECE, seq: 500, ack: 101, ..server() });
+    tale.fresh(11 * MS, ack_of(0, 101, 501));
+    tale.fresh(20 * MS, Segment { ecn: 3, ..data(101) });
     tale.data(20 * MS, 1_101);
-    tale.new(30 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 1_101) });
-    tale.new(31 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 2_101) });
-    tale.new(32 * MS, Segment { flags: ACK | CWR, ..data(2_101) });
+    tale.fresh(30 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 1_101) });
+    tale.fresh(31 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 2_101) });
+    tale.fresh(32 * MS, Segment { flags: ACK | CWR, ..data(2_101) });
     tale.acked(42 * MS, 3_101);
     let event = tale.only(EventKind::Ecn);
     assert_eq!((event.dir, event.start.time_ns, event.end_ns, event.count), (0, 20 * MS, 32 * MS, 2));
@@ -332,27 +332,27 @@ fn resets_are_told_apart_by_what_came_before() {
     let reset = || Segment { flags: RST | ACK, ..ack_of(1, 501, 1_101) };
     let mut abort = Tale::opened();
     abort.data(20 * MS, 101);
-    abort.new(30 * MS, reset());
+    abort.fresh(30 * MS, reset());
     assert_eq!(abort.only(EventKind::Reset).cause, Some("abort"));
     assert_eq!(abort.finish().1.closed_by, "rst");
 
     let mut closed = Tale::opened();
     closed.data(20 * MS, 101);
-    closed.new(30 * MS, Segment { flags: FIN | ACK, ..ack_of(1, 501, 1_101) });
-    closed.new(31 * MS, reset());
-    closed.new(32 * MS, reset());
+    closed.fresh(30 * MS, Segment { flags: FIN | ACK, ..ack_of(1, 501, 1_101) });
+    closed.fresh(31 * MS, reset());
+    closed.fresh(32 * MS, reset());
     let event = closed.only(EventKind::Reset);
     assert_eq!((event.cause, event.count, event.dir), (Some("after_close"), 2, 1));
     assert_eq!(closed.finish().1.closed_by, "fin");
 
     let mut test_end = Tale::opened();
-    test_end.new(20 * MS, Segment { payload_bytes: 37, ..data(101) });
+    test_end.fresh(20 * MS, Segment { payload_bytes: 37, ..data(101) });
     test_end.data(21 * MS, 138);
-    test_end.new(30 * MS, reset());
+    test_end.fresh(30 * MS, reset());
     assert_eq!(test_end.only(EventKind::Reset).cause, Some("test_end"));
 
     let mut lone = Tale::default();
-    lone.new(0, reset());
+    lone.fresh(0, reset());
     assert_eq!(lone.only(EventKind::Reset).cause, Some("unknown"));
     assert_eq!(lone.finish().1.handshake, "not_captured");
 }
@@ -372,9 +372,9 @@ fn round_trips_follow_karn_and_timestamps() {
     // With them the echo names the sending.
     let mut stamped = Tale::opened();
     let stamp = |tsval| Segment { ts: Some((tsval, 7)), ..data(101) };
-    stamped.new(40 * MS, stamp(1_000));
+    stamped.fresh(40 * MS, stamp(1_000));
     let _ = stamped.resent(60 * MS, stamp(1_020), Cause::Probe);
-    stamped.new(65 * MS, Segment { ts: Some((7, 1_020)), ..ack_of(1, 501, 1_101) });
+    stamped.fresh(65 * MS, Segment { ts: Some((7, 1_020)), ..ack_of(1, 501, 1_101) });
     assert_eq!(stamped.finish().1.sides[0].rtt_min_ns, Some(5 * MS));
 }
 
@@ -382,7 +382,7 @@ fn round_trips_follow_karn_and_timestamps() {
 fn sequence_numbers_may_wrap_in_a_recovery() {
     let mut tale = Tale::default();
     let start = u32::MAX - 1_500;
-    tale.new(0, data(start));
+    tale.fresh(0, data(start));
     tale.data(MS, start.wrapping_add(MSS));
     tale.data(2 * MS, start.wrapping_add(2 * MSS));
     let (row, judgement) = tale.resent(20 * MS, data(start), Cause::Fast);

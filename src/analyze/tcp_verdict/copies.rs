@@ -77,27 +77,15 @@ impl CopyTable {
                 if other_ttl {
                     evidence = evidence.with(Evidence::TTL);
                 }
-                return Copied::Elsewhere {
-                    evidence,
-                    first_frame_no: first.frame_no,
-                };
+                return Copied::Elsewhere { evidence, first_frame_no: first.frame_no };
             }
             let is_echo = s.payload_bytes > 0 && (0..ECHO_NS).contains(&s.time_ns.saturating_sub(first.time_ns));
             let first_frame_no = first.frame_no;
-            return if id.is_some() || is_echo {
-                Copied::Here { first_frame_no }
-            } else {
-                Copied::No
-            };
+            return if id.is_some() || is_echo { Copied::Here { first_frame_no } } else { Copied::No };
         }
         let place = &mut self.cursor[set];
-        ways[usize::from(*place) % WAYS] = Print {
-            tag,
-            interface,
-            ttl: s.ttl,
-            time_ns: s.time_ns,
-            frame_no: s.frame_no,
-        };
+        ways[usize::from(*place) % WAYS] =
+            Print { tag, interface, ttl: s.ttl, time_ns: s.time_ns, frame_no: s.frame_no };
         *place = (*place + 1) % WAYS as u8;
         Copied::No
     }
@@ -131,11 +119,7 @@ fn fingerprint(s: &Segment, id: Option<u16>) -> u64 {
     let mut hash = mix(head, u64::from(s.seq) << 32 | u64::from(s.ack));
     hash = mix(hash, u64::from(tsval) << 32 | u64::from(tsecr));
     if id.is_none() {
-        let checksum = if s.checksum == Checksum::Partial {
-            0
-        } else {
-            s.l4_checksum_field
-        };
+        let checksum = if s.checksum == Checksum::Partial { 0 } else { s.l4_checksum_field };
         hash = mix(hash, u64::from(s.window) << 16 | u64::from(checksum));
         for &(left, right) in s.sack.iter().take(4) {
             hash = mix(hash, u64::from(left) << 32 | u64::from(right));

@@ -115,12 +115,9 @@ impl Half {
     /// Whether `seq` is where a live sender may be, given what `peer` offered.
     pub fn is_plausible(&self, seq: u32, peer: &Self) -> bool {
         let Some(snd_max) = self.snd_max else { return true };
-        let window = peer.offered_bytes(self).map_or(JUMP_BYTES, |bytes| {
-            bytes
-                .saturating_mul(2)
-                .saturating_add(WINDOW_SLACK_BYTES)
-                .min(JUMP_BYTES)
-        });
+        let window = peer
+            .offered_bytes(self)
+            .map_or(JUMP_BYTES, |bytes| bytes.saturating_mul(2).saturating_add(WINDOW_SLACK_BYTES).min(JUMP_BYTES));
         let (low, high) = match self.sender.una() {
             Some(una) => (super::seq::earlier(una, snd_max), later(una, snd_max)),
             None => (snd_max, snd_max),
@@ -134,11 +131,7 @@ impl Half {
         if let Some(cut) = self.sender.cut_mss() {
             return Some(cut);
         }
-        let stamps = if self.newest_tsval.is_some() {
-            TIMESTAMP_BYTES
-        } else {
-            0
-        };
+        let stamps = if self.newest_tsval.is_some() { TIMESTAMP_BYTES } else { 0 };
         peer.mss.map(|mss| u32::from(mss).saturating_sub(stamps).max(1))
     }
 
@@ -163,10 +156,7 @@ impl Half {
 
     /// How answers to this direction come.
     pub fn answers(&self, peer: &Self) -> Answers {
-        Answers {
-            has_sack: self.has_sack(peer) == Some(true),
-            wait_ns: self.rtt.answer_ns(),
-        }
+        Answers { has_sack: self.has_sack(peer) == Some(true), wait_ns: self.rtt.answer_ns() }
     }
 
     /// How long acknowledged bytes are remembered, for copies that come late.
@@ -213,10 +203,7 @@ impl Half {
 
     /// Gives out a second copy of the packet in frame `first_frame_no`.
     pub fn emit_copy(&mut self, row: u64, verdict: Verdict, evidence: Evidence, first_frame_no: u64, out: &mut Out) {
-        let judgement = Judgement {
-            first_frame_no: Some(first_frame_no),
-            ..Judgement::plain(verdict, evidence)
-        };
+        let judgement = Judgement { first_frame_no: Some(first_frame_no), ..Judgement::plain(verdict, evidence) };
         emit(row, judgement, &mut self.counts, out);
     }
 
@@ -224,8 +211,7 @@ impl Half {
     pub fn release(&mut self, now_ns: i64, peer: &Self, out: &mut Out) {
         if !self.held.is_empty() {
             let answers = self.answers(peer);
-            self.held
-                .release(now_ns, self.sender.una(), answers, &mut self.counts, out);
+            self.held.release(now_ns, self.sender.una(), answers, &mut self.counts, out);
         }
     }
 }

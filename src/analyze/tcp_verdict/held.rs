@@ -107,12 +107,7 @@ impl Held {
         if self.fresh.len() >= MAX_FRESH
             && let Some(oldest) = self.fresh.pop_front()
         {
-            emit(
-                oldest.row,
-                Judgement::plain(oldest.verdict, oldest.evidence),
-                counts,
-                out,
-            );
+            emit(oldest.row, Judgement::plain(oldest.verdict, oldest.evidence), counts, out);
         }
         self.fresh.push_back(row);
     }
@@ -124,21 +119,9 @@ impl Held {
             self.fresh.remove(from);
             let evidence = row.evidence.with(Evidence::IP_ID).with(Evidence::SEEN_BYTES);
             let kind = Kind::Resent(row.cause_if_resent);
-            let FreshRow {
-                row, seq, end, time_ns, ..
-            } = row;
+            let FreshRow { row, seq, end, time_ns, .. } = row;
             self.hold(
-                HeldRow {
-                    row,
-                    seq,
-                    end,
-                    time_ns,
-                    kind,
-                    evidence,
-                    segments: 1,
-                    first_frame_no: None,
-                    acked_ns: None,
-                },
+                HeldRow { row, seq, end, time_ns, kind, evidence, segments: 1, first_frame_no: None, acked_ns: None },
                 counts,
                 out,
             );
@@ -159,16 +142,8 @@ impl Held {
     pub fn dsack(&mut self, left: u32, right: u32, counts: &mut DirectionSummary, out: &mut Out) -> Matched {
         let (mut at, mut matched) = (left, Matched::default());
         for _ in 0..MAX_MATCHED {
-            let Some(index) = self
-                .rows
-                .iter()
-                .position(|row| !before(at, row.seq) && before(at, row.end))
-            else {
-                let next = self
-                    .rows
-                    .iter()
-                    .map(|row| row.seq)
-                    .filter(|&seq| before(at, seq) && before(seq, right));
+            let Some(index) = self.rows.iter().position(|row| !before(at, row.seq) && before(at, row.end)) else {
+                let next = self.rows.iter().map(|row| row.seq).filter(|&seq| before(at, seq) && before(seq, right));
                 let Some(next) = next.min_by_key(|seq| seq.wrapping_sub(at)) else {
                     break;
                 };
@@ -208,17 +183,8 @@ impl Held {
         out: &mut Out,
     ) {
         if let Some(una) = una {
-            while let Some(row) = self
-                .fresh
-                .front()
-                .filter(|row| !before(una, row.end) && row.until_ns <= now_ns)
-            {
-                emit(
-                    row.row,
-                    Judgement::plain(row.verdict, row.evidence.with(Evidence::ACK)),
-                    counts,
-                    out,
-                );
+            while let Some(row) = self.fresh.front().filter(|row| !before(una, row.end) && row.until_ns <= now_ns) {
+                emit(row.row, Judgement::plain(row.verdict, row.evidence.with(Evidence::ACK)), counts, out);
                 self.fresh.pop_front();
             }
         }
@@ -228,9 +194,8 @@ impl Held {
         self.next_ns = i64::MAX;
         let mut index = 0;
         while let Some(row) = self.rows.get(index).copied() {
-            let due_ns = row.acked_ns.map_or(i64::MAX, |acked_ns| {
-                acked_ns.max(row.time_ns).saturating_add(answers.wait_ns)
-            });
+            let due_ns =
+                row.acked_ns.map_or(i64::MAX, |acked_ns| acked_ns.max(row.time_ns).saturating_add(answers.wait_ns));
             if due_ns > now_ns {
                 self.next_ns = self.next_ns.min(due_ns);
                 index += 1;
@@ -314,11 +279,7 @@ impl Held {
     /// A copy that nothing is known about is what the other copies of this direction were.
     pub fn usual_copy(&self) -> Verdict {
         let by_network = self.network_copy_count > self.capture_copy_count;
-        if by_network {
-            Verdict::NetworkDuplicate
-        } else {
-            Verdict::CaptureDuplicate
-        }
+        if by_network { Verdict::NetworkDuplicate } else { Verdict::CaptureDuplicate }
     }
 }
 
@@ -335,10 +296,7 @@ fn resent_as(row: &HeldRow, cause: Cause, outcome: Outcome, evidence: Evidence) 
 
 /// A second copy of a packet.
 fn copy_as(row: &HeldRow, verdict: Verdict, evidence: Evidence) -> Judgement {
-    Judgement {
-        first_frame_no: row.first_frame_no,
-        ..Judgement::plain(verdict, evidence)
-    }
+    Judgement { first_frame_no: row.first_frame_no, ..Judgement::plain(verdict, evidence) }
 }
 
 /// Counts a judgement and gives it out; the only way out for a row.

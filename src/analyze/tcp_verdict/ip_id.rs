@@ -71,10 +71,7 @@ impl IdClock {
         let took = took.min(u32::from(NEAR)) as u16;
         let Some(highest) = self.highest else {
             (self.highest, self.highest_took) = (Some(id), took);
-            return IdReading {
-                id: Some(id),
-                ..IdReading::default()
-            };
+            return IdReading { id: Some(id), ..IdReading::default() };
         };
         let step = id.wrapping_sub(highest);
         let is_late = !id_before(highest, id);
@@ -96,12 +93,7 @@ impl IdClock {
             return IdReading::default();
         }
         let missing = if is_late { 0 } else { step.saturating_sub(took_before) };
-        IdReading {
-            id: Some(id),
-            is_late,
-            is_next,
-            missing,
-        }
+        IdReading { id: Some(id), is_late, is_next, missing }
     }
 }
 
@@ -113,30 +105,9 @@ mod tests {
     fn a_counter_gives_the_order_across_its_wrap() {
         let mut clock = IdClock::default();
         clock.read(Some(65534), 1);
-        assert_eq!(
-            clock.read(Some(65535), 1),
-            IdReading {
-                id: Some(65535),
-                is_next: true,
-                ..IdReading::default()
-            }
-        );
-        assert_eq!(
-            clock.read(Some(2), 1),
-            IdReading {
-                id: Some(2),
-                missing: 2,
-                ..IdReading::default()
-            }
-        );
-        assert_eq!(
-            clock.read(Some(1), 1),
-            IdReading {
-                id: Some(1),
-                is_late: true,
-                ..IdReading::default()
-            }
-        );
+        assert_eq!(clock.read(Some(65535), 1), IdReading { id: Some(65535), is_next: true, ..IdReading::default() });
+        assert_eq!(clock.read(Some(2), 1), IdReading { id: Some(2), missing: 2, ..IdReading::default() });
+        assert_eq!(clock.read(Some(1), 1), IdReading { id: Some(1), is_late: true, ..IdReading::default() });
     }
 
     #[test]

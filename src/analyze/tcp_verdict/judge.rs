@@ -17,20 +17,12 @@ impl Connection {
         let (half, peer) = self.pair(dir);
         half.counts.is_seen = true;
         if s.checksum == Checksum::Bad {
-            return emit(
-                s.row,
-                Judgement::plain(Verdict::Damaged, Evidence::CHECKSUM),
-                &mut half.counts,
-                out,
-            );
+            return emit(s.row, Judgement::plain(Verdict::Damaged, Evidence::CHECKSUM), &mut half.counts, out);
         }
         match half.copies.check(s, half.ids.names_packets()) {
             Copied::No => {}
             Copied::Here { first_frame_no } => return on_copy(half, s, first_frame_no, out),
-            Copied::Elsewhere {
-                evidence,
-                first_frame_no,
-            } => {
+            Copied::Elsewhere { evidence, first_frame_no } => {
                 half.emit_copy(s.row, Verdict::CaptureDuplicate, evidence, first_frame_no, out);
                 if evidence.has(Evidence::TTL) {
                     self.vantage.on_router_copy();
@@ -71,12 +63,7 @@ impl Connection {
         let (half, peer) = self.pair(dir);
         if s.has(RST) {
             // An RST is outside the byte stream: its number is often the peer's wish, its ID not the socket's.
-            return emit(
-                s.row,
-                Judgement::plain(Verdict::New, Evidence::default()),
-                &mut half.counts,
-                out,
-            );
+            return emit(s.row, Judgement::plain(Verdict::New, Evidence::default()), &mut half.counts, out);
         }
         let is_syn_again = s.has(SYN) && half.isn == Some(s.seq);
         if s.has(SYN) && !is_syn_again {
@@ -93,15 +80,7 @@ impl Connection {
         }
         let reading = half.ids.read(s.ip_id, half.packets_of(s.payload_bytes, peer));
         let snd_max = *half.snd_max.get_or_insert(s.seq);
-        let case = Case {
-            snd_max,
-            tsval,
-            reading,
-            is_tsval_late,
-            is_at_sender,
-            is_syn_again,
-            round_trip_ns,
-        };
+        let case = Case { snd_max, tsval, reading, is_tsval_late, is_at_sender, is_syn_again, round_trip_ns };
 
         if !half.is_plausible(s.seq, peer) && !is_syn_again {
             return on_stray(half, s, out);
@@ -112,15 +91,7 @@ impl Connection {
             }
             match judgement {
                 Probe::Final(judgement) => emit(s.row, judgement, &mut half.counts, out),
-                Probe::Asked => hold(
-                    half,
-                    s,
-                    Kind::KeepAlive,
-                    Evidence::SND_MAX,
-                    1,
-                    first_frame_no(half, s),
-                    out,
-                ),
+                Probe::Asked => hold(half, s, Kind::KeepAlive, Evidence::SND_MAX, 1, first_frame_no(half, s), out),
             }
             return;
         }
@@ -141,10 +112,7 @@ impl Connection {
     fn round_trip_ns(&self, dir: usize) -> Option<i64> {
         let (own, other) = (self.halves[dir].half_trip_ns(), self.halves[1 - dir].half_trip_ns());
         let is_at_sender = self.vantage.sender_dir() == Some(dir as u8);
-        let both = own
-            .zip(other)
-            .map(|(own, other)| own.saturating_add(other))
-            .or(own.filter(|_| is_at_sender));
+        let both = own.zip(other).map(|(own, other)| own.saturating_add(other)).or(own.filter(|_| is_at_sender));
         match (self.vantage.round_trip_ns(), both) {
             (Some(handshake), Some(both)) => Some(handshake.min(both)),
             (handshake, both) => handshake.or(both),
@@ -171,9 +139,7 @@ fn on_ack(half: &mut Half, acker: &mut Half, s: &Segment, out: &mut Out) {
     {
         // RFC 2883 4: the first block repeats what is acknowledged, or what the second block holds.
         let is_old = before(left, s.ack);
-        let is_inside = rest
-            .first()
-            .is_some_and(|&(low, high)| !before(left, low) && !before(high, right));
+        let is_inside = rest.first().is_some_and(|&(low, high)| !before(left, low) && !before(high, right));
         if is_old || is_inside {
             let matched = half.held.dsack(left, right, &mut half.counts, out);
             half.resent_segments = half.resent_segments.saturating_add(u64::from(matched.probes));
@@ -230,20 +196,13 @@ fn on_copy(half: &mut Half, s: &Segment, first_frame_no: u64, out: &mut Out) {
 /// A segment far outside the window. Two in a row make a capture that missed much, one is damage.
 fn on_stray(half: &mut Half, s: &Segment, out: &mut Out) {
     let end = s.seq.wrapping_add(s.seq_len());
-    let goes_on = half
-        .stray_end
-        .is_some_and(|stray| stray.wrapping_sub(s.seq).wrapping_add(1 << 16) <= 2 << 16);
+    let goes_on = half.stray_end.is_some_and(|stray| stray.wrapping_sub(s.seq).wrapping_add(1 << 16) <= 2 << 16);
     if goes_on {
         half.sent.clear();
         (half.sender, half.snd_max) = (super::sender::Sender::default(), Some(end));
     }
     half.stray_end = Some(end).filter(|_| !goes_on);
-    emit(
-        s.row,
-        Judgement::plain(Verdict::Unknown, Evidence::default()),
-        &mut half.counts,
-        out,
-    );
+    emit(s.row, Judgement::plain(Verdict::Unknown, Evidence::default()), &mut half.counts, out);
 }
 
 /// Segments that carry nothing, and the one-byte ones that only ask.
@@ -263,11 +222,7 @@ fn probe_or_bare(half: &Half, peer: &Half, s: &Segment, case: &Case) -> Option<P
         return None;
     }
     if case.reading.is_late {
-        return if len == 0 {
-            is_final(Verdict::Reordered, Evidence::IP_ID)
-        } else {
-            None
-        };
+        return if len == 0 { is_final(Verdict::Reordered, Evidence::IP_ID) } else { None };
     }
     let is_acked = una.is_none_or(|una| !before(una, case.snd_max));
     let asks = s.seq == case.snd_max.wrapping_sub(1) && is_acked && !half.has_fin && !case.is_tsval_late;
@@ -283,11 +238,7 @@ fn probe_or_bare(half: &Half, peer: &Half, s: &Segment, case: &Case) -> Option<P
         }
         return is_final(Verdict::KeepAlive, Evidence::SND_MAX.with(Evidence::ACK));
     }
-    if len == 0 {
-        is_final(Verdict::New, Evidence::default())
-    } else {
-        None
-    }
+    if len == 0 { is_final(Verdict::New, Evidence::default()) } else { None }
 }
 
 /// Bytes beyond all that was seen.
@@ -326,11 +277,7 @@ fn judge_advance(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &m
         time_ns: s.time_ns,
         verdict,
         evidence,
-        cause_if_resent: if quiet_ns >= TIMEOUT_NS {
-            Cause::Timeout
-        } else {
-            Cause::Probe
-        },
+        cause_if_resent: if quiet_ns >= TIMEOUT_NS { Cause::Timeout } else { Cause::Probe },
         until_ns: if is_usable { half.gap_until_ns } else { i64::MIN },
     };
     half.held.hold_fresh(fresh, &mut half.counts, out);
@@ -381,10 +328,7 @@ fn judge_old(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &mut O
                 mss: half.payload_limit(peer),
                 round_trip_ns: case.round_trip_ns.unwrap_or(0),
                 // Of what was lost before the tap only the IDs are known: more than one means that more bytes are out.
-                snd_max: later(
-                    case.snd_max,
-                    end.wrapping_add(u32::from(case.reading.missing > 1 && is_unseen)),
-                ),
+                snd_max: later(case.snd_max, end.wrapping_add(u32::from(case.reading.missing > 1 && is_unseen))),
             };
             let (cause, why) = half.sender.cause(&resent, &half.sent);
             evidence = evidence.with(why);
@@ -393,26 +337,11 @@ fn judge_old(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &mut O
         if half.sent.holds_all(s.seq, end) {
             evidence = evidence.with(Evidence::SEEN_BYTES);
         }
-        hold(
-            half,
-            s,
-            Kind::Resent(cause),
-            evidence,
-            segments,
-            first_frame_no(half, s),
-            out,
-        );
+        hold(half, s, Kind::Resent(cause), evidence, segments, first_frame_no(half, s), out);
     }
-    half.sent.cover(Sent {
-        end: super::seq::earlier(end, case.snd_max),
-        ..copy
-    });
+    half.sent.cover(Sent { end: super::seq::earlier(end, case.snd_max), ..copy });
     if before(case.snd_max, end) {
-        half.sent.push(Sent {
-            is_original: !is_unseen,
-            is_resent: is_unseen,
-            ..copy_of(s, case.snd_max, case, true)
-        });
+        half.sent.push(Sent { is_original: !is_unseen, is_resent: is_unseen, ..copy_of(s, case.snd_max, case, true) });
         half.snd_max = Some(end);
     }
     half.sender.on_send(s.time_ns);

@@ -53,9 +53,7 @@ pub(super) fn was_lost_before(half: &Half, peer: &Half, s: &Segment, case: &Case
 
 /// Whether one TSval is too short for a round trip: then no two of the same are a sending and its repetition.
 fn is_tick_short(half: &Half, case: &Case) -> bool {
-    half.tick_ns()
-        .zip(case.round_trip_ns)
-        .is_some_and(|(tick_ns, trip_ns)| trip_ns >= tick_ns.saturating_mul(3))
+    half.tick_ns().zip(case.round_trip_ns).is_some_and(|(tick_ns, trip_ns)| trip_ns >= tick_ns.saturating_mul(3))
 }
 
 /// Without IDs: the same bytes with the same TSval, sooner than the sender could have been asked to repeat them.
@@ -72,7 +70,11 @@ pub(super) fn same_sending(half: &Half, s: &Segment, case: &Case) -> Option<u64>
 pub(super) fn old_or_late(half: &Half, s: &Segment, case: &Case) -> (Verdict, Evidence) {
     let (verdict, evidence) = sent_again_or_late(half, s, case);
     let is_order_alone = verdict == Verdict::Reordered || evidence == Evidence::SND_MAX;
-    if is_order_alone && is_written_late(half, s) { (Verdict::New, evidence.with(Evidence::TIME)) } else { (verdict, evidence) }
+    if is_order_alone && is_written_late(half, s) {
+        (Verdict::New, evidence.with(Evidence::TIME))
+    } else {
+        (verdict, evidence)
+    }
 }
 
 /// Whether the segment passed the tap before the bytes above it, by its time, and only its record comes after theirs: the
@@ -89,11 +91,7 @@ fn sent_again_or_late(half: &Half, s: &Segment, case: &Case) -> (Verdict, Eviden
         Order::Unknown => None,
     };
     if let Some(id) = case.reading.id {
-        let by_clock = if case.reading.is_late {
-            Order::Before
-        } else {
-            Order::After
-        };
+        let by_clock = if case.reading.is_late { Order::Before } else { Order::After };
         let order = half.sent.order_by_id(s.seq, id);
         let order = if order == Order::Unknown { by_clock } else { order };
         if let Some(answer) = of(order, Evidence::IP_ID.with(Evidence::SND_MAX)) {
@@ -104,18 +102,10 @@ fn sent_again_or_late(half: &Half, s: &Segment, case: &Case) -> (Verdict, Eviden
         return (Verdict::Retransmit, Evidence::SND_MAX);
     }
     if let Some(tsval) = case.tsval {
-        if let Some(answer) = of(
-            half.sent.order_by_tsval(s.seq, tsval),
-            Evidence::TSVAL.with(Evidence::SND_MAX),
-        ) {
+        if let Some(answer) = of(half.sent.order_by_tsval(s.seq, tsval), Evidence::TSVAL.with(Evidence::SND_MAX)) {
             return answer;
         }
-        if is_tick_short(half, case)
-            && half
-                .sent
-                .at_or_after(s.seq)
-                .is_some_and(|above| above.tsval == Some(tsval))
-        {
+        if is_tick_short(half, case) && half.sent.at_or_after(s.seq).is_some_and(|above| above.tsval == Some(tsval)) {
             return (Verdict::Reordered, Evidence::TSVAL.with(Evidence::TIME));
         }
     }

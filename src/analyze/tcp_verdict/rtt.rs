@@ -30,9 +30,7 @@ impl RttEstimator {
                 self.min_ns = Some(min_ns.min(rtt_ns));
                 let error_ns = rtt_ns.saturating_sub(self.srtt_ns);
                 self.srtt_ns = self.srtt_ns.saturating_add(error_ns / 8);
-                self.rttvar_ns = self
-                    .rttvar_ns
-                    .saturating_add((error_ns.saturating_abs() - self.rttvar_ns) / 4);
+                self.rttvar_ns = self.rttvar_ns.saturating_add((error_ns.saturating_abs() - self.rttvar_ns) / 4);
             }
         }
     }
@@ -53,9 +51,7 @@ impl RttEstimator {
         if self.min_ns.is_none() {
             return NO_SAMPLE_NS;
         }
-        self.srtt_ns
-            .saturating_add(self.rttvar_ns.saturating_mul(4))
-            .max(FLOOR_NS)
+        self.srtt_ns.saturating_add(self.rttvar_ns.saturating_mul(4)).max(FLOOR_NS)
     }
 }
 

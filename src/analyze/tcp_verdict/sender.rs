@@ -122,9 +122,7 @@ impl Sender {
         let is_head = una.is_none_or(|una| !before(una, r.start));
         let timer_ns = (RTO_MIN_NS - TIMER_SLACK_NS).saturating_add(r.round_trip_ns);
         let head_ns = ring.holding(r.start).map(|sent| sent.sent_ns).or(self.send_ns);
-        let head_quiet_ns = head_ns
-            .max(self.progress_ns)
-            .map_or(i64::MAX, |last_ns| r.time_ns.saturating_sub(last_ns));
+        let head_quiet_ns = head_ns.max(self.progress_ns).map_or(i64::MAX, |last_ns| r.time_ns.saturating_sub(last_ns));
         let is_cut = self.is_cut(r, ring);
         let told = self.is_told();
 
@@ -148,11 +146,7 @@ impl Sender {
             }
             loss.undo_segments = loss.undo_segments.saturating_add(r.segments);
             loss.first_tsval = loss.first_tsval.or(r.tsval);
-            let why = if loss.is_pmtu {
-                (Cause::Pmtu, Evidence::ICMP)
-            } else {
-                (Cause::SlowStart, Evidence::ACK)
-            };
+            let why = if loss.is_pmtu { (Cause::Pmtu, Evidence::ICMP) } else { (Cause::SlowStart, Evidence::ACK) };
             return why;
         }
         let was_one_packet = is_cut && ring.took_one_id(r.start);
@@ -170,14 +164,7 @@ impl Sender {
         }
         self.recovery_end.get_or_insert(r.snd_max);
         self.probe_end = None;
-        (
-            Cause::Fast,
-            if self.is_sacked() {
-                Evidence::SACK
-            } else {
-                Evidence::ACK
-            },
-        )
+        (Cause::Fast, if self.is_sacked() { Evidence::SACK } else { Evidence::ACK })
     }
 
     /// An ICMP "too big" quoted `seq`. True if the sender will believe it.
@@ -226,11 +213,7 @@ impl Sender {
         let mut original_arrived = acked.covers_original && !(a.has_sack == Some(false) && acked.covers_resent);
         let sacked_news = self.on_blocks(a, ring, limit, &mut original_arrived);
         let is_duplicate = !advanced && a.ack != a.snd_max && (sacked_news || a.is_bare && !a.has_dsack);
-        self.duplicate_acks = if advanced {
-            0
-        } else {
-            self.duplicate_acks.saturating_add(u32::from(is_duplicate))
-        };
+        self.duplicate_acks = if advanced { 0 } else { self.duplicate_acks.saturating_add(u32::from(is_duplicate)) };
         if is_duplicate && a.sack.is_empty() && !a.has_dsack {
             self.plain_duplicates = self.plain_duplicates.saturating_add(1);
         }
@@ -238,10 +221,7 @@ impl Sender {
             self.progress_ns = Some(a.time_ns);
         }
         self.leave_states(a, advanced, sacked_news || is_duplicate, original_arrived);
-        acked
-            .sample_ns
-            .filter(|_| advanced)
-            .map(|sent_ns| a.time_ns.saturating_sub(sent_ns))
+        acked.sample_ns.filter(|_| advanced).map(|sent_ns| a.time_ns.saturating_sub(sent_ns))
     }
 
     /// Whether ACKs told the sender of a loss: duplicates, or SACK.
@@ -304,19 +284,10 @@ impl Sender {
     /// A timer ran out, or the path MTU shrank, at `r`.
     fn enter_loss(&mut self, r: &Resent, is_cut: bool, is_timeout: bool) {
         let first_tsval = self.loss.and_then(|loss| loss.first_tsval).or(r.tsval);
-        let undo_segments = self
-            .loss
-            .map_or(0, |loss| loss.undo_segments)
-            .saturating_add(r.segments);
+        let undo_segments = self.loss.map_or(0, |loss| loss.undo_segments).saturating_add(r.segments);
         let is_pmtu = is_cut || self.loss.is_some_and(|loss| loss.is_pmtu);
-        self.loss = Some(Loss {
-            end: r.snd_max,
-            is_pmtu,
-            is_open: false,
-            is_frto: is_timeout,
-            first_tsval,
-            undo_segments,
-        });
+        self.loss =
+            Some(Loss { end: r.snd_max, is_pmtu, is_open: false, is_frto: is_timeout, first_tsval, undo_segments });
         if is_cut {
             self.cut_mss = Some(r.payload_bytes);
         }
@@ -327,9 +298,7 @@ impl Sender {
     /// offloaded frame is no sign, as long as it is of one MSS.
     fn is_cut(&self, r: &Resent, ring: &SentRing) -> bool {
         let is_short = |whole: u32| r.payload_bytes.saturating_add(OPTION_ROOM_BYTES) < whole;
-        let is_part = ring
-            .holding(r.start)
-            .is_some_and(|sent| is_short(sent.end.wrapping_sub(r.start)));
+        let is_part = ring.holding(r.start).is_some_and(|sent| is_short(sent.end.wrapping_sub(r.start)));
         is_part && r.payload_bytes > 0 && (ring.took_one_id(r.start) || self.cut_mss.or(r.mss).is_some_and(is_short))
     }
 }

@@ -262,14 +262,7 @@ mod tests {
     use super::*;
 
     fn original(seq: u32, end: u32, id: u16) -> Sent {
-        Sent {
-            seq,
-            end,
-            id: Some(id),
-            last_id: Some(id),
-            is_original: true,
-            ..Sent::default()
-        }
+        Sent { seq, end, id: Some(id), last_id: Some(id), is_original: true, ..Sent::default() }
     }
 
     #[test]
@@ -287,11 +280,7 @@ mod tests {
     fn the_nearest_original_above_decides_who_was_first() {
         let mut ring = SentRing::default();
         ring.push(original(0, 100, 1));
-        ring.push(Sent {
-            is_original: false,
-            is_resent: true,
-            ..original(200, 300, 9)
-        });
+        ring.push(Sent { is_original: false, is_resent: true, ..original(200, 300, 9) });
         ring.push(original(300, 400, 4));
         assert_eq!(ring.order_by_id(100, 2), Order::Before);
         assert_eq!(ring.order_by_id(100, 5), Order::After);

@@ -44,10 +44,7 @@ mod tests {
 
     #[test]
     fn a_frame_of_any_size_is_at_least_one_segment() {
-        assert_eq!(
-            [segments_of(0, 1448), segments_of(1448, 1448), segments_of(1449, 1448)],
-            [1, 1, 2]
-        );
+        assert_eq!([segments_of(0, 1448), segments_of(1448, 1448), segments_of(1449, 1448)], [1, 1, 2]);
         assert_eq!(segments_of(5, 0), 5);
     }
 }

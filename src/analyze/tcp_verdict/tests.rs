@@ -35,10 +35,7 @@ impl Wire {
 
     /// A tap at the sending client.
     pub fn at_client() -> Self {
-        Self {
-            ttl: [64, 63],
-            ..Self::at_server()
-        }
+        Self { ttl: [64, 63], ..Self::at_server() }
     }
 
     /// No IP IDs, as with IPv6.
@@ -54,11 +51,7 @@ impl Wire {
 
     /// SYN, SYN/ACK and ACK with this round trip; SACK is negotiated if `sack`. Ends at `rtt_ns`.
     pub fn shake(mut self, rtt_ns: i64, sack: bool) -> Self {
-        let (near, far) = if self.ttl[0] == 64 {
-            (rtt_ns, rtt_ns)
-        } else {
-            (0, rtt_ns)
-        };
+        let (near, far) = if self.ttl[0] == 64 { (rtt_ns, rtt_ns) } else { (0, rtt_ns) };
         self.syn(0, 0, SYN, CLIENT_ISN, 0, sack);
         self.syn(near, 1, SYN | ACK, SERVER_ISN, A, sack);
         self.send(far, 0, |s| (s.seq, s.ack) = (A, B));
@@ -109,7 +102,6 @@ impl Wire {
             ecn: 0,
             l4_checksum_field: row as u16,
             checksum: Checksum::Ok,
-            dont_fragment: true,
             interface: 0,
         };
         if let Some(id) = &mut self.ids[side] {
@@ -149,10 +141,7 @@ impl Wire {
 
     /// What has come out so far for a row.
     pub fn so_far(&self, row: u64) -> Option<Judgement> {
-        self.judged
-            .iter()
-            .find(|&&(judged, _)| judged == row)
-            .map(|&(_, judgement)| judgement)
+        self.judged.iter().find(|&&(judged, _)| judged == row).map(|&(_, judgement)| judgement)
     }
 }
 
@@ -173,10 +162,7 @@ fn an_original_five_milliseconds_late_is_reordered_by_its_id_though_the_round_tr
     wire.ack(2 * MS + 2000, 1, &[(2, 3)]);
     let late = wire.data(7_200_000, 1, 111);
     let all = wire.finish();
-    assert_eq!(
-        (verdict_of(&all, first), verdict_of(&all, late)),
-        (Verdict::New, Verdict::Reordered)
-    );
+    assert_eq!((verdict_of(&all, first), verdict_of(&all, late)), (Verdict::New, Verdict::Reordered));
     assert!(all[late as usize].evidence.has(Evidence::IP_ID));
 }
 
@@ -191,17 +177,8 @@ fn a_repetition_within_the_round_trip_is_a_retransmission_by_its_id() {
     wire.ack(400 * MS, 3, &[]);
     let all = wire.finish();
     assert_eq!(all[again as usize].verdict, Verdict::Retransmit);
-    assert_eq!(
-        (all[again as usize].cause, all[again as usize].outcome),
-        (Some(Cause::Fast), Some(Outcome::Needed))
-    );
-    assert_eq!(
-        (
-            all[again as usize].retransmit_segments,
-            all[again as usize].first_frame_no
-        ),
-        (1, None)
-    );
+    assert_eq!((all[again as usize].cause, all[again as usize].outcome), (Some(Cause::Fast), Some(Outcome::Needed)));
+    assert_eq!((all[again as usize].retransmit_segments, all[again as usize].first_frame_no), (1, None));
 }
 
 #[test]
@@ -218,10 +195,7 @@ fn ids_of_zero_leave_the_order_to_the_timestamps() {
     let original = id_zero(&mut wire, 23 * MS, 1, 5_021);
     let again = id_zero(&mut wire, 33 * MS, 2, 5_032);
     let all = wire.finish();
-    assert_eq!(
-        (verdict_of(&all, original), verdict_of(&all, again)),
-        (Verdict::Reordered, Verdict::Retransmit)
-    );
+    assert_eq!((verdict_of(&all, original), verdict_of(&all, again)), (Verdict::Reordered, Verdict::Retransmit));
     assert!(all[again as usize].evidence.has(Evidence::TSVAL));
 }
 
@@ -233,18 +207,13 @@ fn without_ids_and_with_equal_timestamps_nothing_is_claimed() {
     };
     at(&mut wire, 0);
     at(&mut wire, 2);
-    let row = wire.send(9 * MS + 400_000, 0, |s| {
-        (s.seq, s.ack, s.payload_bytes) = (piece(1), B, 1448)
-    });
+    let row = wire.send(9 * MS + 400_000, 0, |s| (s.seq, s.ack, s.payload_bytes) = (piece(1), B, 1448));
     assert_eq!(verdict_of(&wire.finish(), row), Verdict::Ambiguous);
 }
 
 #[test]
 fn without_ids_and_timestamps_only_the_round_trip_is_left_to_judge_by() {
-    let mut wire = Wire::at_server()
-        .without_ids()
-        .without_timestamps()
-        .shake(20 * MS, true);
+    let mut wire = Wire::at_server().without_ids().without_timestamps().shake(20 * MS, true);
     let at = |wire: &mut Wire, time_ns, n| wire.data(time_ns, n, 0);
     at(&mut wire, 30 * MS, 0);
     at(&mut wire, 30 * MS, 2);
@@ -270,10 +239,7 @@ fn an_original_that_comes_after_its_repetition_relabels_it() {
     let original = wire.data(301 * MS, 1, 111);
     wire.ack(301 * MS + 1000, 2, &[(1, 2)]);
     let all = wire.finish();
-    assert_eq!(
-        (verdict_of(&all, again), verdict_of(&all, original)),
-        (Verdict::Retransmit, Verdict::Reordered)
-    );
+    assert_eq!((verdict_of(&all, again), verdict_of(&all, original)), (Verdict::Retransmit, Verdict::Reordered));
     assert_eq!(all[again as usize].outcome, Some(Outcome::Spurious));
 }
 
@@ -292,10 +258,7 @@ fn damaged_bytes_cover_nothing_and_a_partial_checksum_is_no_damage() {
     wire.ack(33 * MS + 1000, 3, &[]);
     wire.ack(900 * MS, 3, &[]);
     let all = wire.finish();
-    assert_eq!(
-        (verdict_of(&all, damaged), verdict_of(&all, again)),
-        (Verdict::Damaged, Verdict::Retransmit)
-    );
+    assert_eq!((verdict_of(&all, damaged), verdict_of(&all, again)), (Verdict::Damaged, Verdict::Retransmit));
     assert_eq!(all[again as usize].outcome, Some(Outcome::Needed));
     assert!(!all[again as usize].evidence.has(Evidence::SEEN_BYTES));
 }
@@ -312,9 +275,7 @@ fn numbers_that_wrap_make_no_retransmission() {
             (s.seq, s.ack, s.payload_bytes) = (isn.wrapping_add(1 + n * 1448), B, 1448);
         }));
     }
-    let again = wire.send(900 * MS, 0, |s| {
-        (s.seq, s.ack, s.payload_bytes) = (isn.wrapping_add(1), B, 1448)
-    });
+    let again = wire.send(900 * MS, 0, |s| (s.seq, s.ack, s.payload_bytes) = (isn.wrapping_add(1), B, 1448));
     let all = wire.finish();
     assert!(rows.iter().all(|&row| verdict_of(&all, row) == Verdict::New));
     assert_eq!(verdict_of(&all, again), Verdict::Retransmit);
@@ -331,10 +292,7 @@ fn a_repetition_that_goes_on_into_new_bytes_is_one_and_moves_the_highest() {
         (s.seq, s.ack, s.payload_bytes, s.ip_id) = (A + 2_448, B, 100, Some(112));
     });
     let all = wire.finish();
-    assert_eq!(
-        (verdict_of(&all, overlap), verdict_of(&all, next)),
-        (Verdict::Retransmit, Verdict::New)
-    );
+    assert_eq!((verdict_of(&all, overlap), verdict_of(&all, next)), (Verdict::Retransmit, Verdict::New));
 }
 
 #[test]
@@ -352,11 +310,7 @@ fn a_capture_that_starts_in_the_middle_still_tells_late_from_resent() {
         [late, again, older].map(|row| verdict_of(&all, row)),
         [Verdict::Reordered, Verdict::Retransmit, Verdict::Retransmit]
     );
-    assert_eq!(
-        all[again as usize].outcome,
-        Some(Outcome::Unknown),
-        "SACK was never negotiated in sight"
-    );
+    assert_eq!(all[again as usize].outcome, Some(Outcome::Unknown), "SACK was never negotiated in sight");
 }
 
 #[test]
@@ -382,10 +336,7 @@ fn a_number_far_outside_the_window_is_unknown_and_does_no_harm() {
     });
     let next = wire.data(22 * MS, 1, 112);
     let all = wire.finish();
-    assert_eq!(
-        (verdict_of(&all, stray), verdict_of(&all, next)),
-        (Verdict::Unknown, Verdict::New)
-    );
+    assert_eq!((verdict_of(&all, stray), verdict_of(&all, next)), (Verdict::Unknown, Verdict::New));
 }
 
 #[test]
@@ -397,32 +348,16 @@ fn any_segments_at_all_neither_panic_nor_lose_a_row() {
         state ^= state << 17;
         state
     };
-    let sacks: [&[(u32, u32)]; 4] = [
-        &[],
-        &[(A, A + 9)],
-        &[(u32::MAX, 5), (3, 1)],
-        &[(0, u32::MAX), (A, A + 5792), (9, 9), (A, A)],
-    ];
+    let sacks: [&[(u32, u32)]; 4] =
+        [&[], &[(A, A + 9)], &[(u32::MAX, 5), (3, 1)], &[(0, u32::MAX), (A, A + 5792), (9, 9), (A, A)]];
     for _ in 0..40 {
         let mut wire = Wire::at_server();
         for _ in 0..400 {
             let (r, near) = (next(), next());
-            let time_ns = if r % 97 == 0 {
-                i64::MIN / 2 + r as i64 % 1000
-            } else {
-                (r % 4_000) as i64 * MS
-            };
+            let time_ns = if r % 97 == 0 { i64::MIN / 2 + r as i64 % 1000 } else { (r % 4_000) as i64 * MS };
             wire.send_with(time_ns, (r >> 8) as u8 & 1, sacks[(r >> 35) as usize % 4], |s| {
-                s.seq = if near % 5 == 0 {
-                    near as u32
-                } else {
-                    A.wrapping_add((near % 30_000) as u32)
-                };
-                s.ack = if near % 7 == 0 {
-                    (near >> 32) as u32
-                } else {
-                    A.wrapping_add((near >> 20) as u32 % 30_000)
-                };
+                s.seq = if near % 5 == 0 { near as u32 } else { A.wrapping_add((near % 30_000) as u32) };
+                s.ack = if near % 7 == 0 { (near >> 32) as u32 } else { A.wrapping_add((near >> 20) as u32 % 30_000) };
                 s.flags = (r >> 16) as u16 & if near % 3 == 0 { 0xfff } else { ACK };
                 s.payload_bytes = [0, 1, 1448, 65_000, u32::MAX][(r >> 32) as usize % 5];
                 s.window = (r >> 40) as u16;
@@ -432,13 +367,9 @@ fn any_segments_at_all_neither_panic_nor_lose_a_row() {
                 s.ts = [None, Some((r as u32, near as u32)), s.ts][(near >> 57) as usize % 3];
             });
             if r % 50 == 0 {
-                wire.connection
-                    .on_icmp_too_big(time_ns, r as u8, near as u32, (r >> 50) as u32);
+                wire.connection.on_icmp_too_big(time_ns, r as u8, near as u32, (r >> 50) as u32);
                 let row_now = wire.next_row;
-                let limits = HoldLimits {
-                    rows: 20,
-                    time_ns: 500 * MS,
-                };
+                let limits = HoldLimits { rows: 20, time_ns: 500 * MS };
                 let judged = &mut wire.judged;
                 wire.connection.expire(time_ns, row_now, &limits, judged);
             }

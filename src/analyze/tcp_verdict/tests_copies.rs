@@ -32,10 +32,7 @@ fn a_second_interface_or_a_hop_further_on_makes_a_capture_duplicate_at_once() {
         })
     };
     let (other_interface, next_hop) = (copy(&mut wire, 1, 64), copy(&mut wire, 0, 63));
-    assert_eq!(
-        wire.so_far(other_interface).map(|j| j.verdict),
-        Some(Verdict::CaptureDuplicate)
-    );
+    assert_eq!(wire.so_far(other_interface).map(|j| j.verdict), Some(Verdict::CaptureDuplicate));
     assert!(wire.so_far(next_hop).is_some_and(|j| j.evidence.has(Evidence::TTL)));
     assert_eq!(wire.connection.summary().vantage, Vantage::Middle);
     wire.finish();
@@ -52,10 +49,7 @@ fn identical_resets_with_id_zero_are_not_duplicates_but_on_another_interface_the
     };
     let rows = [reset(&mut wire, 0), reset(&mut wire, 0), reset(&mut wire, 1)];
     let all = wire.finish();
-    assert_eq!(
-        rows.map(|row| verdict_of(&all, row)),
-        [Verdict::New, Verdict::New, Verdict::CaptureDuplicate]
-    );
+    assert_eq!(rows.map(|row| verdict_of(&all, row)), [Verdict::New, Verdict::New, Verdict::CaptureDuplicate]);
 }
 
 #[test]
@@ -67,11 +61,7 @@ fn pieces_of_an_offloaded_frame_seen_again_behind_it_are_capture_duplicates() {
         })
     };
     cut(&mut wire, 0, 3, 110);
-    let rows = [
-        cut(&mut wire, 0, 1, 110),
-        cut(&mut wire, 1, 1, 111),
-        cut(&mut wire, 2, 1, 112),
-    ];
+    let rows = [cut(&mut wire, 0, 1, 110), cut(&mut wire, 1, 1, 111), cut(&mut wire, 2, 1, 112)];
     let after = cut(&mut wire, 3, 1, 113);
     let all = wire.finish();
     assert_eq!(rows.map(|row| verdict_of(&all, row)), [Verdict::CaptureDuplicate; 3]);
@@ -83,17 +73,12 @@ fn a_keep_alive_is_no_retransmission() {
     let mut wire = Wire::at_client().shake(10 * MS, true);
     wire.data(20 * MS, 0, 110);
     wire.ack(30 * MS, 1, &[]);
-    let bare = wire.send(9_000 * MS, 0, |s| {
-        (s.seq, s.ack, s.ip_id) = (piece(1) - 1, B, Some(111))
-    });
+    let bare = wire.send(9_000 * MS, 0, |s| (s.seq, s.ack, s.ip_id) = (piece(1) - 1, B, Some(111)));
     let one_byte = wire.send(9_100 * MS, 0, |s| {
         (s.seq, s.ack, s.payload_bytes, s.ip_id) = (piece(1) - 1, B, 1, Some(112));
     });
     let all = wire.finish();
-    assert_eq!(
-        [bare, one_byte].map(|row| verdict_of(&all, row)),
-        [Verdict::KeepAlive; 2]
-    );
+    assert_eq!([bare, one_byte].map(|row| verdict_of(&all, row)), [Verdict::KeepAlive; 2]);
     assert_eq!(all[bare as usize].retransmit_segments, 0);
 }
 
@@ -124,17 +109,12 @@ fn probes_into_a_closed_window_are_window_probes_and_a_reset_does_not_close_it()
         (s.seq, s.ack, s.payload_bytes, s.ip_id) = (piece(1), B, 1, Some(113));
     });
     let all = wire.finish();
-    assert_eq!(
-        [old_byte, next_byte, again].map(|row| verdict_of(&all, row)),
-        [Verdict::WindowProbe; 3]
-    );
+    assert_eq!([old_byte, next_byte, again].map(|row| verdict_of(&all, row)), [Verdict::WindowProbe; 3]);
 
     let mut wire = Wire::at_client().shake(10 * MS, true);
     wire.data(20 * MS, 0, 110);
     wire.ack(30 * MS, 1, &[]);
-    wire.send(31 * MS, 1, |s| {
-        (s.flags, s.seq, s.window, s.ip_id) = (RST, B, 0, Some(0))
-    });
+    wire.send(31 * MS, 1, |s| (s.flags, s.seq, s.window, s.ip_id) = (RST, B, 0, Some(0)));
     let row = wire.send(300 * MS, 0, |s| (s.seq, s.ack, s.ip_id) = (piece(1) - 1, B, Some(111)));
     assert_eq!(verdict_of(&wire.finish(), row), Verdict::KeepAlive);
 }

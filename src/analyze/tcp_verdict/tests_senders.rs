@@ -27,15 +27,8 @@ fn silence_and_the_first_piece_again_is_a_timeout_and_what_follows_is_slow_start
     wire.ack(680 * MS, 10, &[]);
     let all = wire.finish();
     let causes = [first, backed_off, second].map(|row| cause_of(&all, row).0);
-    assert_eq!(
-        causes,
-        [Some(Cause::Timeout), Some(Cause::Timeout), Some(Cause::SlowStart)]
-    );
-    assert_eq!(
-        all[second as usize].outcome,
-        Some(Outcome::Unknown),
-        "no SACK, so no D-SACK could tell"
-    );
+    assert_eq!(causes, [Some(Cause::Timeout), Some(Cause::Timeout), Some(Cause::SlowStart)]);
+    assert_eq!(all[second as usize].outcome, Some(Outcome::Unknown), "no SACK, so no D-SACK could tell");
 }
 
 #[test]
@@ -48,22 +41,14 @@ fn the_last_piece_again_after_two_round_trips_is_a_tail_probe() {
     let all = wire.finish();
     assert_eq!(cause_of(&all, probe), (Some(Cause::Probe), Some(Outcome::Needed)));
     assert_eq!(cause_of(&all, timeout), (Some(Cause::Timeout), Some(Outcome::Needed)));
-    assert_eq!(
-        all[timeout as usize].first_frame_no,
-        Some(4),
-        "after the three of the handshake"
-    );
+    assert_eq!(all[timeout as usize].first_frame_no, Some(4), "after the three of the handshake");
 }
 
 #[test]
 fn a_lone_piece_is_probed_first_and_times_out_then() {
     let mut wire = Wire::at_client().shake(10 * MS, true);
     wire.data(20 * MS, 0, 110);
-    let rows = [
-        wire.data(245 * MS, 0, 111),
-        wire.data(455 * MS, 0, 112),
-        wire.data(875 * MS, 0, 113),
-    ];
+    let rows = [wire.data(245 * MS, 0, 111), wire.data(455 * MS, 0, 112), wire.data(875 * MS, 0, 113)];
     let all = wire.finish();
     let causes = rows.map(|row| cause_of(&all, row).0);
     assert_eq!(causes, [Some(Cause::Probe), Some(Cause::Timeout), Some(Cause::Timeout)]);
@@ -87,40 +72,21 @@ fn a_d_sack_for_the_repeated_bytes_makes_it_spurious() {
     wire.ack(42 * MS, 10, &[(0, 1)]);
     assert!(wire.so_far(again).is_some(), "and now it has");
     let summary = wire.connection.summary();
-    assert_eq!(
-        (
-            summary.directions[0].dsack_old_count,
-            summary.directions[0].dsack_segments
-        ),
-        (1, 1)
-    );
-    assert_eq!(
-        summary.directions[0].retransmit_segments[Cause::Fast as usize][Outcome::Spurious as usize],
-        1
-    );
-    assert_eq!(
-        cause_of(&wire.finish(), again),
-        (Some(Cause::Fast), Some(Outcome::Spurious))
-    );
+    assert_eq!((summary.directions[0].dsack_old_count, summary.directions[0].dsack_segments), (1, 1));
+    assert_eq!(summary.directions[0].retransmit_segments[Cause::Fast as usize][Outcome::Spurious as usize], 1);
+    assert_eq!(cause_of(&wire.finish(), again), (Some(Cause::Fast), Some(Outcome::Spurious)));
 }
 
 #[test]
 fn one_d_sack_block_may_report_several_pieces_but_each_only_once() {
     let mut wire = ten_in_flight(true);
     wire.ack(30 * MS, 0, &[(2, 4)]);
-    let rows = [
-        wire.data(31 * MS, 0, 120),
-        wire.data(31 * MS, 1, 121),
-        wire.data(32 * MS, 0, 122),
-    ];
+    let rows = [wire.data(31 * MS, 0, 120), wire.data(31 * MS, 1, 121), wire.data(32 * MS, 0, 122)];
     wire.ack(45 * MS, 10, &[(0, 2)]);
     wire.ack(900 * MS, 10, &[]);
     let all = wire.finish();
     let outcomes = rows.map(|row| cause_of(&all, row).1);
-    assert_eq!(
-        outcomes,
-        [Some(Outcome::Spurious), Some(Outcome::Spurious), Some(Outcome::Needed)]
-    );
+    assert_eq!(outcomes, [Some(Outcome::Spurious), Some(Outcome::Spurious), Some(Outcome::Needed)]);
 }
 
 #[test]
@@ -149,10 +115,7 @@ fn one_offloaded_frame_resent_counts_its_segments() {
     wire.ack(30 * MS, 0, &[(4, 5)]);
     let again = frame(&mut wire, 31 * MS, 115);
     let all = wire.finish();
-    assert_eq!(
-        (all[again as usize].verdict, all[again as usize].retransmit_segments),
-        (Verdict::Retransmit, 4)
-    );
+    assert_eq!((all[again as usize].verdict, all[again as usize].retransmit_segments), (Verdict::Retransmit, 4));
 }
 
 #[test]
@@ -171,17 +134,12 @@ fn syn_and_syn_ack_sent_again_are_their_own_causes() {
 fn after_an_icmp_too_big_the_pieces_are_the_path_mtus_doing() {
     let mut wire = Wire::at_client().shake(10 * MS, true);
     let jumbo = |wire: &mut Wire, time_ns, from: u32, len, id| {
-        wire.send(time_ns, 0, |s| {
-            (s.seq, s.ack, s.payload_bytes, s.ip_id) = (A + from, B, len, Some(id))
-        })
+        wire.send(time_ns, 0, |s| (s.seq, s.ack, s.payload_bytes, s.ip_id) = (A + from, B, len, Some(id)))
     };
     jumbo(&mut wire, 20 * MS, 0, 1448, 110);
     jumbo(&mut wire, 20 * MS, 1448, 1448, 111);
     wire.connection.on_icmp_too_big(21 * MS, 0, A, 1_000);
-    let rows = [
-        jumbo(&mut wire, 22 * MS, 0, 948, 112),
-        jumbo(&mut wire, 22 * MS, 948, 500, 113),
-    ];
+    let rows = [jumbo(&mut wire, 22 * MS, 0, 948, 112), jumbo(&mut wire, 22 * MS, 948, 500, 113)];
     let all = wire.finish();
     assert_eq!(rows.map(|row| cause_of(&all, row).0), [Some(Cause::Pmtu); 2]);
     assert!(all[rows[0] as usize].evidence.has(Evidence::ICMP));
@@ -193,9 +151,7 @@ fn smaller_pieces_after_a_timeout_are_path_mtu_probing() {
     wire.data(20 * MS, 0, 110);
     wire.data(20 * MS, 1, 111);
     let part = |wire: &mut Wire, time_ns, from: u32, len, id| {
-        wire.send(time_ns, 0, |s| {
-            (s.seq, s.ack, s.payload_bytes, s.ip_id) = (A + from, B, len, Some(id))
-        })
+        wire.send(time_ns, 0, |s| (s.seq, s.ack, s.payload_bytes, s.ip_id) = (A + from, B, len, Some(id)))
     };
     let timeout = part(&mut wire, 3_300 * MS, 0, 512, 112);
     wire.send(3_310 * MS, 1, |s| (s.seq, s.ack) = (B, A + 512));
@@ -246,49 +202,22 @@ fn a_row_held_past_the_limit_comes_out_undecided() {
     let mut wire = ten_in_flight(true);
     let again = wire.data(300 * MS, 9, 120);
     let mut out = Vec::new();
-    wire.connection.expire(
-        301 * MS,
-        wire.next_row,
-        &HoldLimits {
-            rows: 1_000,
-            time_ns: 10 * MS,
-        },
-        &mut out,
-    );
+    wire.connection.expire(301 * MS, wire.next_row, &HoldLimits { rows: 1_000, time_ns: 10 * MS }, &mut out);
     assert!(out.is_empty());
-    wire.connection.expire(
-        310 * MS,
-        wire.next_row,
-        &HoldLimits {
-            rows: 1_000,
-            time_ns: 10 * MS,
-        },
-        &mut out,
-    );
-    assert_eq!(
-        out.iter().map(|&(row, j)| (row, j.outcome)).collect::<Vec<_>>(),
-        [(again, Some(Outcome::Unknown))]
-    );
+    wire.connection.expire(310 * MS, wire.next_row, &HoldLimits { rows: 1_000, time_ns: 10 * MS }, &mut out);
+    assert_eq!(out.iter().map(|&(row, j)| (row, j.outcome)).collect::<Vec<_>>(), [(again, Some(Outcome::Unknown))]);
     assert!(!wire.connection.is_waiting());
 }
 
 #[test]
 fn the_tap_is_placed_by_ttl_and_by_the_halves_of_the_handshake() {
-    assert_eq!(
-        Wire::at_client().shake(10 * MS, true).connection.summary().vantage,
-        Vantage::Client
-    );
-    assert_eq!(
-        Wire::at_server().shake(10 * MS, true).connection.summary().vantage,
-        Vantage::Server
-    );
+    assert_eq!(Wire::at_client().shake(10 * MS, true).connection.summary().vantage, Vantage::Client);
+    assert_eq!(Wire::at_server().shake(10 * MS, true).connection.summary().vantage, Vantage::Server);
     let shake = |synack_ns, ack_ns, ttl: u8| {
         let mut wire = Wire::at_client();
         let mut out = Vec::new();
         let mut row = |time_ns, dir, flags, seq, ack| {
-            wire.send(time_ns, dir, |s| {
-                (s.flags, s.seq, s.ack, s.ttl) = (flags, seq, ack, ttl)
-            });
+            wire.send(time_ns, dir, |s| (s.flags, s.seq, s.ack, s.ttl) = (flags, seq, ack, ttl));
         };
         row(0, 0, SYN, A - 1, 0);
         row(synack_ns, 1, SYN | ACK, B - 1, A);

@@ -206,14 +206,7 @@ pub struct Judgement {
 impl Judgement {
     /// A judgement on something that was not resent.
     pub const fn plain(verdict: Verdict, evidence: Evidence) -> Self {
-        Self {
-            verdict,
-            cause: None,
-            outcome: None,
-            evidence,
-            retransmit_segments: 0,
-            first_frame_no: None,
-        }
+        Self { verdict, cause: None, outcome: None, evidence, retransmit_segments: 0, first_frame_no: None }
     }
 }
 
@@ -229,10 +222,7 @@ pub struct HoldLimits {
 impl Default for HoldLimits {
     /// Ten seconds or a million rows: longer than a timer backed off five times.
     fn default() -> Self {
-        Self {
-            rows: 1_000_000,
-            time_ns: 10_000_000_000,
-        }
+        Self { rows: 1_000_000, time_ns: 10_000_000_000 }
     }
 }
 

@@ -38,24 +38,12 @@ pub(crate) struct Plan {
 impl Plan {
     /// At least `bytes` of file over `connections`, MTU 1500 with timestamps.
     pub fn plain(bytes: u64, connections: u64, seed: u64) -> Self {
-        Self {
-            bytes,
-            connections,
-            seed,
-            mss: 1448,
-            vni: None,
-        }
+        Self { bytes, connections, seed, mss: 1448, vni: None }
     }
 
     /// The same with an inner MTU of 1450, as overlays have.
     pub fn vxlan(bytes: u64, connections: u64, seed: u64) -> Self {
-        Self {
-            bytes,
-            connections,
-            seed,
-            mss: 1398,
-            vni: Some(0x00_1234),
-        }
+        Self { bytes, connections, seed, mss: 1398, vni: Some(0x00_1234) }
     }
 }
 
@@ -129,11 +117,7 @@ enum Side {
 
 impl Side {
     fn other(self) -> Self {
-        if self == Self::Sender {
-            Self::Receiver
-        } else {
-            Self::Sender
-        }
+        if self == Self::Sender { Self::Receiver } else { Self::Sender }
     }
 }
 
@@ -202,11 +186,7 @@ impl<'a> Simulation<'a> {
                     self.send_ack(now, at, acknowledgement);
                 }
             }
-            Event::AckArrives {
-                at,
-                acknowledgement,
-                tsval,
-            } => {
+            Event::AckArrives { at, acknowledgement, tsval } => {
                 let connection = &mut self.connections[at];
                 connection.echo[Side::Sender as usize] = tsval;
                 connection.sender.on_acknowledgement(&acknowledgement);
@@ -255,19 +235,8 @@ impl<'a> Simulation<'a> {
         connection.timeout_at_ns = begin_ns + RETRANSMISSION_TIMEOUT_NS;
         self.queue.at(begin_ns, Event::Timeout(at));
         let acknowledgement = Acknowledgement::of_handshake();
-        let tsval = if client == Side::Sender {
-            syn_ack.tsval
-        } else {
-            ack.tsval
-        };
-        self.queue.at(
-            begin_ns,
-            Event::AckArrives {
-                at,
-                acknowledgement,
-                tsval,
-            },
-        );
+        let tsval = if client == Side::Sender { syn_ack.tsval } else { ack.tsval };
+        self.queue.at(begin_ns, Event::AckArrives { at, acknowledgement, tsval });
     }
 
     fn send_all_allowed(&mut self, now: u64, at: usize) {
@@ -307,12 +276,7 @@ impl<'a> Simulation<'a> {
         } else {
             connection.segment_arrival_ns = arrives_ns;
         }
-        let event = Event::SegmentArrives {
-            at,
-            offset: sending.offset,
-            len: sending.len,
-            tsval: packet.tsval,
-        };
+        let event = Event::SegmentArrives { at, offset: sending.offset, len: sending.len, tsval: packet.tsval };
         self.queue.at(arrives_ns, event);
     }
 
@@ -320,11 +284,7 @@ impl<'a> Simulation<'a> {
         let mut packet = self.connections[at].packet(now, Side::Receiver, ACK, 1, acknowledgement.ack);
         packet.acknowledgement = acknowledgement;
         self.queue.at(now + FROM_TAP_NS, Event::Tap(at, packet));
-        let event = Event::AckArrives {
-            at,
-            acknowledgement,
-            tsval: packet.tsval,
-        };
+        let event = Event::AckArrives { at, acknowledgement, tsval: packet.tsval };
         self.queue.at(now + FROM_TAP_NS + TO_TAP_NS, event);
     }
 
@@ -344,11 +304,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn tap_at(&mut self, sent_ns: u64, at: usize, packet: Packet) {
-        let to_tap = if packet.from == Side::Sender {
-            TO_TAP_NS
-        } else {
-            FROM_TAP_NS
-        };
+        let to_tap = if packet.from == Side::Sender { TO_TAP_NS } else { FROM_TAP_NS };
         self.queue.at(sent_ns + to_tap, Event::Tap(at, packet));
     }
 
@@ -384,23 +340,13 @@ impl<'a> Simulation<'a> {
         let segment = TcpSegment {
             src: connection.ends[src],
             dst: connection.ends[dst],
-            ip: IpFields {
-                id: packet.ip_id,
-                tos: 0,
-                ttl: 63,
-            },
+            ip: IpFields { id: packet.ip_id, tos: 0, ttl: 63 },
             seq: connection.seq(src, packet.offset),
-            ack: if packet.flags & ACK == 0 {
-                0
-            } else {
-                connection.seq(dst, packet.ack)
-            },
+            ack: if packet.flags & ACK == 0 { 0 } else { connection.seq(dst, packet.ack) },
             flags: packet.flags,
             window,
             options: &options,
-            payload: self
-                .payload
-                .at(at as u64 * 1_000_003 + packet.offset, packet.len as usize),
+            payload: self.payload.at(at as u64 * 1_000_003 + packet.offset, packet.len as usize),
         };
         wire::tcp(&mut self.frame, &segment);
         let truth = &mut self.file.truth;
@@ -420,22 +366,12 @@ impl<'a> Simulation<'a> {
 
 impl Connection {
     fn new(number: u64, stream_bytes: u64, mss: u64, rng: &mut Rng) -> Self {
-        let client = Endpoint {
-            ip: [10, 77, 1, 10 + (number % 200) as u8],
-            port: 40_000 + rng.below(20_000) as u16,
-        };
-        let server = Endpoint {
-            ip: [10, 77, 2, 10 + (number % 4) as u8],
-            port: SERVER_PORT + (number / 200) as u16,
-        };
+        let client = Endpoint { ip: [10, 77, 1, 10 + (number % 200) as u8], port: 40_000 + rng.below(20_000) as u16 };
+        let server = Endpoint { ip: [10, 77, 2, 10 + (number % 4) as u8], port: SERVER_PORT + (number / 200) as u16 };
         // Every fourth transfer is a download: the client opens it and the server sends.
         let is_download = number % 4 == 3;
         Self {
-            ends: if is_download {
-                [server, client]
-            } else {
-                [client, server]
-            },
+            ends: if is_download { [server, client] } else { [client, server] },
             first_seq: [rng.next_u32(), rng.next_u32()],
             ip_id: [rng.next_u16(), rng.next_u16()],
             clock_offset_ms: [rng.next_u32(), rng.next_u32()],

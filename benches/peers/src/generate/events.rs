@@ -10,19 +10,12 @@ pub(crate) struct EventQueue<E> {
 
 impl<E> EventQueue<E> {
     pub fn new() -> Self {
-        Self {
-            heap: BinaryHeap::new(),
-            asked: 0,
-        }
+        Self { heap: BinaryHeap::new(), asked: 0 }
     }
 
     pub fn at(&mut self, time_ns: u64, event: E) {
         self.asked += 1;
-        self.heap.push(Entry {
-            time_ns,
-            order: self.asked,
-            event,
-        });
+        self.heap.push(Entry { time_ns, order: self.asked, event });
     }
 
     pub fn next(&mut self) -> Option<(u64, E)> {

@@ -38,25 +38,15 @@ pub(crate) fn write_small(packets: u64, flows: u64, seed: u64, file: &mut Captur
     if flows % 2 == 1 {
         budgets.push(mean);
     }
-    let style = Style {
-        seed,
-        flow_gap_ns: 50_000,
-        step_ns: 10_000_000,
-        udp_per_million: 40_000,
-        refused_per_million: 0,
-    };
+    let style =
+        Style { seed, flow_gap_ns: 50_000, step_ns: 10_000_000, udp_per_million: 40_000, refused_per_million: 0 };
     write(&style, flows, |number, _| budgets[number as usize], file)
 }
 
 /// Connections of 8 to 12 frames that soon give way to the next; one in fifty is refused, with two frames.
 pub(crate) fn write_short(flows: u64, seed: u64, file: &mut CaptureFile) -> io::Result<()> {
-    let style = Style {
-        seed,
-        flow_gap_ns: 20_000,
-        step_ns: 3_000_000,
-        udp_per_million: 0,
-        refused_per_million: 20_000,
-    };
+    let style =
+        Style { seed, flow_gap_ns: 20_000, step_ns: 3_000_000, udp_per_million: 0, refused_per_million: 20_000 };
     write(&style, flows, |_, rng| 8 + rng.below(5), file)
 }
 
@@ -137,14 +127,8 @@ impl Flow {
         };
         let host = number % 62_500;
         let client_ip = [10, 1, (host / 250) as u8, (host % 250 + 1) as u8];
-        let client = Endpoint {
-            ip: client_ip,
-            port: 32_768 + (number / 62_500 % 28_000) as u16,
-        };
-        let server = Endpoint {
-            ip: [10, 2, 0, 1 + rng.below(64) as u8],
-            port: SERVER_PORT,
-        };
+        let client = Endpoint { ip: client_ip, port: 32_768 + (number / 62_500 % 28_000) as u16 };
+        let server = Endpoint { ip: [10, 2, 0, 1 + rng.below(64) as u8], port: SERVER_PORT };
         Self {
             kind,
             ends: [client, server],
@@ -194,14 +178,7 @@ impl Flow {
         let from = (self.step % 2) as usize;
         let len = BARE_FRAME - UDP_HEADERS + self.rng.below(MAX_FRAME - BARE_FRAME + 1);
         let ip = self.next_ip(from);
-        wire::udp(
-            frame,
-            self.ends[from],
-            self.ends[1 - from],
-            ip,
-            payload.at(self.payload_offset, len as usize),
-            true,
-        );
+        wire::udp(frame, self.ends[from], self.ends[1 - from], ip, payload.at(self.payload_offset, len as usize), true);
         self.payload_offset += len;
     }
 
@@ -292,10 +269,6 @@ impl Flow {
 
     fn next_ip(&mut self, from: usize) -> IpFields {
         self.ip_id[from] = self.ip_id[from].wrapping_add(1);
-        IpFields {
-            id: self.ip_id[from],
-            tos: 0,
-            ttl: 64,
-        }
+        IpFields { id: self.ip_id[from], tos: 0, ttl: 64 }
     }
 }

@@ -30,19 +30,11 @@ pub(crate) fn run(kind: &str, options: &Options) -> io::Result<String> {
             let plan = bulk::Plan::vxlan(or(options.bytes, 60_000_000), or(options.flows, 8), seed);
             bulk::write(&plan, &mut file)?;
         }
-        "small" => flows::write_small(
-            or(options.packets, 2_000_000),
-            or(options.flows, 20_000),
-            seed,
-            &mut file,
-        )?,
+        "small" => flows::write_small(or(options.packets, 2_000_000), or(options.flows, 20_000), seed, &mut file)?,
         "short" => flows::write_short(or(options.flows, 100_000), seed, &mut file)?,
         "roce" => roce::write(or(options.packets, 200_000), or(options.flows, 16), seed, &mut file)?,
         _ => {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("no kind of capture is called {kind}"),
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no kind of capture is called {kind}")));
         }
     }
     file.finish().map(|truth| truth.to_json())

@@ -39,13 +39,7 @@ impl CaptureFile {
         out.write_all(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
         out.write_all(&SNAP_LEN.to_le_bytes())?;
         out.write_all(&LINK_ETHERNET.to_le_bytes())?;
-        Ok(Self {
-            out,
-            truth: Truth {
-                bytes: 24,
-                ..Truth::default()
-            },
-        })
+        Ok(Self { out, truth: Truth { bytes: 24, ..Truth::default() } })
     }
 
     /// Appends a frame seen `time_ns` after the capture's start.

@@ -22,10 +22,7 @@ impl Payload {
         let vocabulary: Vec<Vec<u8>> = (0..WORDS)
             .map(|_| {
                 let len = 3 + rng.below(8);
-                (0..len)
-                    .map(|_| b'a' + rng.below(26) as u8)
-                    .chain(std::iter::once(b' '))
-                    .collect()
+                (0..len).map(|_| b'a' + rng.below(26) as u8).chain(std::iter::once(b' ')).collect()
             })
             .collect();
         let mut pool = Vec::with_capacity(pool_len + MAX_SLICE);

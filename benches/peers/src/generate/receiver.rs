@@ -30,10 +30,7 @@ pub(crate) struct Acknowledgement {
 impl Acknowledgement {
     /// What the three-way handshake acknowledges: the SYN.
     pub fn of_handshake() -> Self {
-        Self {
-            ack: 1,
-            ..Self::default()
-        }
+        Self { ack: 1, ..Self::default() }
     }
 
     pub fn sack(&self) -> &[(u64, u64)] {
@@ -50,10 +47,7 @@ pub(crate) enum Reply {
 
 impl Receiver {
     pub fn new() -> Self {
-        Self {
-            next: 1,
-            ..Self::default()
-        }
+        Self { next: 1, ..Self::default() }
     }
 
     pub fn on_segment(&mut self, left: u64, len: u64) -> Reply {
@@ -102,11 +96,7 @@ impl Receiver {
         // What lies beyond a gap does not move the window's right edge: repeated ACKs repeat the window, too.
         let unread_bytes = self.next / WINDOW_STEP_BYTES % 5 * UNREAD_STEP_BYTES;
         let window_bytes = BUFFER_BYTES - unread_bytes;
-        let mut acknowledgement = Acknowledgement {
-            ack: self.next,
-            window_bytes,
-            ..Acknowledgement::default()
-        };
+        let mut acknowledgement = Acknowledgement { ack: self.next, window_bytes, ..Acknowledgement::default() };
         for &block in duplicate.iter().chain(&self.beyond).take(MAX_SACK_BLOCKS) {
             acknowledgement.sack[usize::from(acknowledgement.sack_count)] = block;
             acknowledgement.sack_count += 1;

@@ -41,10 +41,7 @@ pub(crate) fn write(data_packets: u64, queue_pairs: u64, seed: u64, file: &mut C
     let mut pairs: Vec<QueuePair> = (0..queue_pairs)
         .map(|number| {
             queue.at(1_000_000 + number * 37_000, Event::Send(number as usize));
-            queue.at(
-                1_000_000 + number * 37_000 + TIMEOUT_NS,
-                Event::Timeout(number as usize),
-            );
+            queue.at(1_000_000 + number * 37_000 + TIMEOUT_NS, Event::Timeout(number as usize));
             QueuePair::new(number, data_packets.div_ceil(queue_pairs), &mut rng)
         })
         .collect();
@@ -81,20 +78,9 @@ enum Event {
 
 #[derive(Clone, Copy)]
 enum Packet {
-    Request {
-        index: u64,
-        ip_id: u16,
-        is_ce: bool,
-    },
-    Reply {
-        psn_index: u64,
-        syndrome: u8,
-        messages: u64,
-        ip_id: u16,
-    },
-    Cnp {
-        ip_id: u16,
-    },
+    Request { index: u64, ip_id: u16, is_ce: bool },
+    Reply { psn_index: u64, syndrome: u8, messages: u64, ip_id: u16 },
+    Cnp { ip_id: u16 },
 }
 
 struct QueuePair {
@@ -135,20 +121,10 @@ impl QueuePair {
         let entropy = 0xc000 | (rng.next_u16() & 0x3fff);
         let host = |net: u8| [192, 168, net, 10 + (number % 8) as u8];
         // Every third queue pair soon passes the end of the PSN space.
-        let first_psn = if number.is_multiple_of(3) {
-            0xff_fe00
-        } else {
-            rng.next_u32() & 0xff_ffff
-        };
+        let first_psn = if number.is_multiple_of(3) { 0xff_fe00 } else { rng.next_u32() & 0xff_ffff };
         Self {
-            requester: Endpoint {
-                ip: host(10),
-                port: entropy,
-            },
-            responder: Endpoint {
-                ip: host(20),
-                port: PORT,
-            },
+            requester: Endpoint { ip: host(10), port: entropy },
+            responder: Endpoint { ip: host(20), port: PORT },
             responder_qp: 0x100 + number as u32,
             requester_qp: 0x8100 + number as u32,
             first_psn,
@@ -188,10 +164,7 @@ impl QueuePair {
         let is_ce = rng.per_million(CE_PER_MILLION);
         queue.at(now + TO_TAP_NS, Event::Tap(at, Packet::Request { index, ip_id, is_ce }));
         if !rng.per_million(LOSS_PER_MILLION) {
-            queue.at(
-                now + TO_TAP_NS + FROM_TAP_NS,
-                Event::RequestArrives { at, index, is_ce },
-            );
+            queue.at(now + TO_TAP_NS + FROM_TAP_NS, Event::RequestArrives { at, index, is_ce });
         }
     }
 
@@ -223,23 +196,8 @@ impl QueuePair {
         let psn_index = if is_nak { self.expected } else { self.expected - 1 };
         let messages = self.expected / self.packets_per_message;
         let ip_id = self.next_ip_id(1);
-        queue.at(
-            now + FROM_TAP_NS,
-            Event::Tap(
-                at,
-                Packet::Reply {
-                    psn_index,
-                    syndrome,
-                    messages,
-                    ip_id,
-                },
-            ),
-        );
-        let event = Event::ReplyArrives {
-            at,
-            covers: self.expected,
-            is_nak,
-        };
+        queue.at(now + FROM_TAP_NS, Event::Tap(at, Packet::Reply { psn_index, syndrome, messages, ip_id }));
+        let event = Event::ReplyArrives { at, covers: self.expected, is_nak };
         queue.at(now + FROM_TAP_NS + TO_TAP_NS, event);
     }
 
@@ -288,51 +246,22 @@ impl QueuePair {
             Packet::Request { index, ip_id, is_ce } => {
                 self.request(index, payload, transport);
                 let tos = if is_ce { TOS_CE } else { TOS_DATA };
-                (
-                    self.requester,
-                    self.responder,
-                    IpFields {
-                        id: ip_id,
-                        tos,
-                        ttl: 64,
-                    },
-                )
+                (self.requester, self.responder, IpFields { id: ip_id, tos, ttl: 64 })
             }
-            Packet::Reply {
-                psn_index,
-                syndrome,
-                messages,
-                ip_id,
-            } => {
+            Packet::Reply { psn_index, syndrome, messages, ip_id } => {
                 base_transport(transport, ACKNOWLEDGE, 0, self.requester_qp, false, self.psn(psn_index));
                 transport.push(syndrome);
                 transport.extend_from_slice(&(messages as u32).to_be_bytes()[1..]);
                 file.truth.naks += u64::from(syndrome == SYNDROME_SEQUENCE_NAK);
                 let (src, dst) = self.backwards();
-                (
-                    src,
-                    dst,
-                    IpFields {
-                        id: ip_id,
-                        tos: TOS_DATA,
-                        ttl: 64,
-                    },
-                )
+                (src, dst, IpFields { id: ip_id, tos: TOS_DATA, ttl: 64 })
             }
             Packet::Cnp { ip_id } => {
                 base_transport(transport, CNP, 0, self.requester_qp, false, 0);
                 transport[4] = 0x40;
                 transport.extend_from_slice(&[0; 16]);
                 let (src, dst) = self.backwards();
-                (
-                    src,
-                    dst,
-                    IpFields {
-                        id: ip_id,
-                        tos: TOS_CNP,
-                        ttl: 64,
-                    },
-                )
+                (src, dst, IpFields { id: ip_id, tos: TOS_CNP, ttl: 64 })
             }
         };
         transport.extend_from_slice(&[0; 4]);
@@ -353,21 +282,10 @@ impl QueuePair {
             (_, false) => WRITE_MIDDLE,
             (_, true) => WRITE_LAST,
         };
-        let len = if is_last {
-            self.last_payload_bytes
-        } else {
-            self.mtu_bytes
-        } as usize;
+        let len = if is_last { self.last_payload_bytes } else { self.mtu_bytes } as usize;
         let pad = len.wrapping_neg() & 3;
         let psn = self.psn(index);
-        base_transport(
-            transport,
-            opcode,
-            pad as u8,
-            self.responder_qp,
-            self.asks_for_ack(index),
-            psn,
-        );
+        base_transport(transport, opcode, pad as u8, self.responder_qp, self.asks_for_ack(index), psn);
         if position == 0 {
             let message = index / self.packets_per_message;
             let message_bytes = (self.packets_per_message - 1) * self.mtu_bytes + self.last_payload_bytes;
@@ -383,16 +301,7 @@ impl QueuePair {
 
     /// Replies come from a port of their own, as NICs choose it, and go to the RoCE port.
     fn backwards(&self) -> (Endpoint, Endpoint) {
-        (
-            Endpoint {
-                port: self.requester.port,
-                ..self.responder
-            },
-            Endpoint {
-                port: PORT,
-                ..self.requester
-            },
-        )
+        (Endpoint { port: self.requester.port, ..self.responder }, Endpoint { port: PORT, ..self.requester })
     }
 
     fn psn(&self, index: u64) -> u32 {
@@ -425,15 +334,7 @@ pub(crate) fn icrc(packet: &[u8], covered: &mut Vec<u8>) -> u32 {
     covered.clear();
     covered.extend_from_slice(&[0xff; 8]);
     covered.extend_from_slice(&packet[..IPV4_LEN + UDP_LEN + BTH_LEN]);
-    for at in [
-        TOS,
-        TTL,
-        HEADER_CHECKSUM,
-        HEADER_CHECKSUM + 1,
-        UDP_CHECKSUM,
-        UDP_CHECKSUM + 1,
-        BTH_RESERVED,
-    ] {
+    for at in [TOS, TTL, HEADER_CHECKSUM, HEADER_CHECKSUM + 1, UDP_CHECKSUM, UDP_CHECKSUM + 1, BTH_RESERVED] {
         covered[8 + at] = 0xff;
     }
     let mut hasher = crc32fast::Hasher::new();

@@ -93,31 +93,18 @@ impl Sender {
             self.lost -= 1;
             self.in_flight += 1;
             self.sent_count = sent_order;
-            return Some(Sending {
-                offset: self.una + index as u64 * self.mss,
-                len: segment.len,
-                is_new: false,
-            });
+            return Some(Sending { offset: self.una + index as u64 * self.mss, len: segment.len, is_new: false });
         }
         let len = self.mss.min(self.end - self.next);
         if len == 0 {
             return None;
         }
         let offset = self.next;
-        self.segments.push_back(Segment {
-            len,
-            sent_order,
-            is_resent: false,
-            state: State::InFlight,
-        });
+        self.segments.push_back(Segment { len, sent_order, is_resent: false, state: State::InFlight });
         self.next += len;
         self.in_flight += 1;
         self.sent_count = sent_order;
-        Some(Sending {
-            offset,
-            len,
-            is_new: true,
-        })
+        Some(Sending { offset, len, is_new: true })
     }
 
     pub fn on_acknowledgement(&mut self, acknowledgement: &Acknowledgement) {

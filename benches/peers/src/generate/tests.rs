@@ -50,10 +50,7 @@ impl Made {
         while !rest.is_empty() {
             let (after, block) = pcap_parser::parse_pcap_frame(rest).unwrap();
             assert_eq!(block.caplen, block.origlen);
-            frames.push((
-                u64::from(block.ts_sec) * 1_000_000_000 + u64::from(block.ts_usec),
-                block.data,
-            ));
+            frames.push((u64::from(block.ts_sec) * 1_000_000_000 + u64::from(block.ts_usec), block.data));
             rest = after;
         }
         frames
@@ -72,9 +69,7 @@ fn assert_sound(made: &Made) {
 
 fn assert_checksums(frame: &[u8], may_hold_tunnel: bool) {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
-    let Some(NetSlice::Ipv4(ip)) = &packet.net else {
-        panic!("not IPv4")
-    };
+    let Some(NetSlice::Ipv4(ip)) = &packet.net else { panic!("not IPv4") };
     assert_eq!(wire::header_checksum(ip.header().slice()), 0);
     let (src, dst) = (ip.header().source(), ip.header().destination());
     match packet.transport.unwrap() {
@@ -113,15 +108,8 @@ fn a_bulk_capture_has_the_size_asked_for_and_shows_its_retransmissions() {
     let mut repeated = 0;
     for (_, frame) in made.frames() {
         let packet = SlicedPacket::from_ethernet(frame).unwrap();
-        let Some(TransportSlice::Tcp(tcp)) = packet.transport else {
-            panic!("not TCP")
-        };
-        let identity = (
-            tcp.source_port(),
-            tcp.destination_port(),
-            frame[26..34].to_vec(),
-            tcp.sequence_number(),
-        );
+        let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("not TCP") };
+        let identity = (tcp.source_port(), tcp.destination_port(), frame[26..34].to_vec(), tcp.sequence_number());
         repeated += u64::from(!tcp.payload().is_empty() && !seen.insert(identity));
     }
     assert!(repeated > 0);
@@ -134,9 +122,7 @@ fn every_byte_of_a_bulk_transfer_passes_the_tap_in_the_end() {
     let mut ends: HashMap<Vec<u8>, (HashSet<u32>, u64)> = HashMap::new();
     for (_, frame) in made.frames() {
         let packet = SlicedPacket::from_ethernet(frame).unwrap();
-        let Some(TransportSlice::Tcp(tcp)) = packet.transport else {
-            panic!("not TCP")
-        };
+        let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("not TCP") };
         let direction = ends.entry(frame[26..38].to_vec()).or_default();
         if !tcp.payload().is_empty() && direction.0.insert(tcp.sequence_number()) {
             direction.1 += tcp.payload().len() as u64;
@@ -180,10 +166,8 @@ fn small_frames_come_in_the_number_and_size_asked_for() {
             .map(|(_, frame)| {
                 let ends = [frame[26..30].to_vec(), frame[30..34].to_vec()];
                 let ports = [frame[34..36].to_vec(), frame[36..38].to_vec()];
-                let (mut both, protocol) = (
-                    [(ends[0].clone(), ports[0].clone()), (ends[1].clone(), ports[1].clone())],
-                    frame[23],
-                );
+                let (mut both, protocol) =
+                    ([(ends[0].clone(), ports[0].clone()), (ends[1].clone(), ports[1].clone())], frame[23]);
                 both.sort();
                 (both, protocol)
             })
@@ -212,10 +196,7 @@ fn roce_captures_show_go_back_n_and_right_icrcs() {
         .filter(|(_, frame)| (0x06..=0x0a).contains(&frame[42]) && frame[47..50] == [0, 1, 0])
         .map(|(_, frame)| u32::from_be_bytes([0, frame[51], frame[52], frame[53]]))
         .collect();
-    let backwards = psns
-        .windows(2)
-        .filter(|pair| pair[1].wrapping_sub(pair[0]) & 0xff_ffff > 1 << 23)
-        .count();
+    let backwards = psns.windows(2).filter(|pair| pair[1].wrapping_sub(pair[0]) & 0xff_ffff > 1 << 23).count();
     assert!(backwards > 0, "the first queue pair goes back at least once");
 }
 
@@ -223,15 +204,9 @@ fn roce_captures_show_go_back_n_and_right_icrcs() {
 fn the_icrc_of_a_connectx_cnp_is_reproduced() {
     let mut packet = hex("45c2003c718c4000401191610a0011010a001201000012b7002800008100ffff4000011800000000");
     packet.extend_from_slice(&[0; 16]);
-    assert_eq!(
-        roce::icrc(&packet, &mut Vec::new()).to_le_bytes().to_vec(),
-        hex("82fd002a")
-    );
+    assert_eq!(roce::icrc(&packet, &mut Vec::new()).to_le_bytes().to_vec(), hex("82fd002a"));
 }
 
 fn hex(text: &str) -> Vec<u8> {
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-        .collect()
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }

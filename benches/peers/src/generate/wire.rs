@@ -97,26 +97,9 @@ pub(crate) fn vxlan(frame: &mut Vec<u8>, inner: &[u8], vteps: [[u8; 4]; 2], vni:
     payload.extend_from_slice(&[0x08, 0, 0, 0]);
     payload.extend_from_slice(&(vni << 8).to_be_bytes());
     payload.extend_from_slice(inner);
-    let src = Endpoint {
-        ip: vteps[0],
-        port: src_port,
-    };
-    let dst = Endpoint {
-        ip: vteps[1],
-        port: VXLAN_PORT,
-    };
-    udp(
-        frame,
-        src,
-        dst,
-        IpFields {
-            id: ip_id,
-            tos: 0,
-            ttl: 64,
-        },
-        &payload,
-        false,
-    );
+    let src = Endpoint { ip: vteps[0], port: src_port };
+    let dst = Endpoint { ip: vteps[1], port: VXLAN_PORT };
+    udp(frame, src, dst, IpFields { id: ip_id, tos: 0, ttl: 64 }, &payload, false);
 }
 
 fn ethernet_ipv4(frame: &mut Vec<u8>, src: Endpoint, dst: Endpoint, ip: IpFields, protocol: u8, len: usize) {
