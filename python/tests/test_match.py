@@ -6,6 +6,8 @@ import json
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as parquet
 import pytest
 from conftest import PING, Run, frame_count, sample
 
@@ -74,11 +76,8 @@ def test_the_command_line_compares(wirelab: Run) -> None:
 
 
 def test_parquet_and_arrow_files_hold_the_same_rows(wirelab: Run, tmp_path: object) -> None:
-    import pyarrow.feather
-    import pyarrow.parquet
-
     whole = wl.match(H1, H2)
-    for kind, read in (("parquet", pa.parquet.read_table), ("arrow", pa.feather.read_table)):
+    for kind, read in (("parquet", parquet.read_table), ("arrow", feather.read_table)):
         path = f"{tmp_path}/out.{kind}"
         assert wirelab("match", H1, H2, "--format", kind, "-o", path).returncode == 0
         assert read(path).num_rows == len(whole)

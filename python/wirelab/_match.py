@@ -13,8 +13,8 @@ from ._table import Table
 class Matches(Table):
     """The table ``matches``: one row per packet that was seen at either of two points, with what became of it.
 
-    ``summary`` has the figures per direction and per flow. ``notes`` must stand beside them: delays are raw differences of
-    two clocks, and what the captures cannot tell is said there.
+    ``summary`` has the figures per direction and per flow. ``notes`` must stand beside them: delays are raw differences
+    of two clocks, and what the captures cannot tell is said there.
     """
 
     __slots__ = ("_summary",)
@@ -30,8 +30,8 @@ class Matches(Table):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Figures: ``a_to_b``, ``b_to_a`` and ``unknown`` by direction of travel, ``flows``, the clocks' offset, and what
-        was read at ``a`` and ``b``."""
+        """Figures: ``a_to_b``, ``b_to_a`` and ``unknown`` by direction of travel, ``flows``, the clocks' offset, and
+        what was read at ``a`` and ``b``."""
         return {name: value for name, value in self._summary.items() if name != "notes"}
 
     def notes(self, lang: str = "en") -> list[str]:
@@ -39,8 +39,8 @@ class Matches(Table):
         return list(self._summary["notes"]["zh" if lang.lower().startswith("zh") else "en"])
 
     def write(self, out: Any, format: str, limit: int | None = None) -> int:
-        """Writes the rows, at most ``limit``, to a binary file-like object as ``csv``, ``json``, ``jsonl``, ``parquet``,
-        ``arrow`` (file) or ``arrow_stream``; returns how many rows."""
+        """Writes the rows, at most ``limit``, to a binary file-like object as ``csv``, ``json``, ``jsonl``,
+        ``parquet``, ``arrow`` (file) or ``arrow_stream``; returns how many rows."""
         most = None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1)
         return self._loaded().write(out, format, most)
 
@@ -64,8 +64,8 @@ def match(
 
     ``a``, ``b``: one path, bytes or file-like object each, or a list of them that are one capture.
     ``unmatched_only``: leaves out the rows of packets that were delivered.
-    ``same_clock``: both captures were stamped by one clock (two ports of one machine), so that even traffic of one direction
-    tells which point comes first.
+    ``same_clock``: both captures were stamped by one clock (two ports of one machine), so that even traffic of one
+    direction tells which point comes first.
     ``max_packets``: of each capture at most so many are compared (default: five million, at 64 bytes each).
     """
     data, summary = _core.match_captures(

@@ -275,8 +275,8 @@ fn segments_that_were_merged_on_the_way_are_matched_with_the_large_frame() {
         b.push((300 * MS + i64::from(part), segment(1_000 + part * 500, 9_100 + part as u16, 500)));
     }
     a.push((305 * MS, segment(1_000, 9_100, 1_500)));
-    b.push((310 * MS, reply(50).packet()));
-    a.push((315 * MS, reply(50).packet()));
+    b.push((310 * MS, reply(200).packet()));
+    a.push((315 * MS, reply(200).packet()));
     let matches = compare(&a, &b);
     assert_eq!(exceptions(&matches), ["41 41 resegmented 500", "41 42 resegmented 500", "41 43 resegmented 500"]);
     assert_eq!(matches.summary().b_to_a.resegmented_count, 3);
