@@ -132,8 +132,7 @@ impl Recovery {
             self.ends.pop_front();
         }
         let end = self.ends.front().filter(|end| end.round == row.round).copied();
-        let gathered =
-            self.gathered.get_or_insert_with(|| Gathered { round: row.round, quick: None, timer: None, end: None });
+        let gathered = self.gathered.get_or_insert(Gathered { round: row.round, quick: None, timer: None, end: None });
         gathered.end = end.or(gathered.end);
         let is_timer = matches!(cause, Cause::Timeout | Cause::SlowStart) || gathered.timer.is_some();
         let slot = if is_timer { &mut gathered.timer } else { &mut gathered.quick };
