@@ -82,6 +82,7 @@ class Capture:
     packets: Table
     tcp: Table
     tcp_flows: Table
+    tcp_events: Table
     flows: Table
     roce: Table
     pause: Table
