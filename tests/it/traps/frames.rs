@@ -147,6 +147,20 @@ fn a_cooked_capture_tells_direction_and_device() {
 }
 
 #[test]
+fn a_router_captured_on_all_devices_forwards_each_packet_and_resends_none() {
+    let Some(folder) = outside_folder("WIRELAB_LAB_CAPTURES", "../shared/lab-captures") else { return };
+    let tables = Tables::of(folder.join("fmt_any.any_sll2.pcap"));
+    let of = |direction: &str, device| {
+        let directions = tables.texts(Packets, "packet_direction").into_iter().zip(tables.ints(Packets, "ifindex"));
+        directions.filter(|(is, on)| is == direction && *on == device).count()
+    };
+    // As tshark prints sll.pkttype and sll.ifindex: in on one device, out on the other.
+    assert_eq!([of("to_us", 2), of("from_us", 3), of("to_us", 3), of("from_us", 2)], [294, 294, 118, 118]);
+    assert_eq!(tables.findings()["duplicate_router_hop"].count, 412);
+    assert_eq!(tables.both_sides("retransmit_count") + tables.both_sides("reordered_count"), 0);
+}
+
+#[test]
 fn padding_and_a_frame_check_sequence_are_no_payload() {
     let mut padded = Tcp::new(CLIENT, SERVER, 1_001, 5_001, 0).frame();
     padded.resize(60, 0);
