@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("usage: scan_rows FILE --tables A,B --threads N")?;
     let (mut tables, mut options) = (vec![TableId::Packets], Options::default());
+    options.checksums = wirelab::Checksums::Off;
     while let Some(option) = arguments.next() {
         let value = arguments.next().ok_or("an option needs a value")?;
         match option.as_str() {
