@@ -152,7 +152,8 @@ class _Page:
         total, largest = self.seen["connections"]["count"], self.seen["connections"]["largest"]
         if not total:
             return []
-        head = [self.say(key) for key in ("client", "server", "sent", "received", "handshake_rtt", "mss", "goodput")]
+        keys = ("client", "server", "sent", "received", "resent", "handshake_rtt", "mss", "goodput")
+        head = [self.say(key) for key in keys]
         rows = []
         for one in largest:
             sides = ("client", "server")
@@ -163,6 +164,7 @@ class _Page:
                     *(_end(one[f"{side}_ip"], one[f"{side}_port"]) for side in sides),
                     size(one["client_bytes"]),
                     size(one["server_bytes"]),
+                    _resent(one),
                     duration(one["handshake_rtt_ns"]),
                     "/".join(dict.fromkeys(known)) or _format.NOTHING,
                     rate(one[f"{best}_goodput_bps"]),
@@ -170,7 +172,7 @@ class _Page:
             )
         which = "connections_all" if len(largest) == total else "connections_title"
         title = self.say(which, count=count(total), shown=len(largest))
-        return self.table(title, head, rows, "llrrrrr")
+        return self.table(title, head, rows, "llrrrrrr")
 
     def roce(self) -> list[str]:
         roce = self.seen["roce"]
@@ -270,6 +272,15 @@ class _Page:
 def _end(ip: str | None, port: int) -> str:
     ip = printable(ip or "?")
     return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def _resent(one: dict[str, Any]) -> str:
+    """Segments sent again by either end, with their share of the data segments of the end that resent."""
+    total = one["client_retransmit_count"] + one["server_retransmit_count"]
+    share_of = one["client_retransmit_ratio"] if one["client_retransmit_count"] else one["server_retransmit_ratio"]
+    if not total:
+        return "0"
+    return f"{count(total)} ({share_of:.1%})" if share_of is not None else count(total)
 
 
 def _opcode(one: Mapping[str, Any]) -> str:
