@@ -1,5 +1,6 @@
 //! An opened capture.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -56,6 +57,20 @@ impl Capture {
             observer.run(py, |observer| wirelab::overview(self.capture.inputs(), self.capture.options(), observer))?;
         observer.finish(py)?;
         overview::to_py(py, &seen)
+    }
+
+    /// Writes frames as pcapng; returns frames and comments written, comments and records left out.
+    fn write(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        frames: Option<Vec<(u32, u64)>>,
+        comments: Vec<(u32, u64, String)>,
+    ) -> PyResult<(u64, u64, u64, u64)> {
+        let comments: Vec<_> = comments.iter().map(|(file, frame, text)| (*file, *frame, text.as_str())).collect();
+        let report = PyObserver::new(None, Raised::default())
+            .run(py, |_| self.capture.write(&path, frames.as_deref(), &comments))?;
+        Ok((report.frames, report.comments, report.comments_left_out, report.records_left_out))
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -166,11 +167,34 @@ class Capture:
             self._seen = self._core.overview()
         return self._seen
 
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        frames: Iterable[int | tuple[int, int]] | None = None,
+        comments: Mapping[int | tuple[int, int], str] | None = None,
+    ) -> int:
+        """Writes frames as a pcapng file for Wireshark, with comments on them; returns how many were written.
+
+        ``frames``: frame numbers, or pairs of ``file_no`` and ``frame_no`` where the capture has several files; None
+        writes all. ``comments``: text by frame. A file that is there is replaced once all is written.
+        """
+        wanted = None if frames is None else [_frame(one) for one in frames]
+        notes = [(*_frame(one), str(text)) for one, text in (comments or {}).items()]
+        return self._core.write(os.fspath(path), wanted, notes)[0]
+
     def __repr__(self) -> str:
         return _card.line(self.overview())
 
     def _repr_html_(self) -> str:
         return _card.html(self.overview(), default_lang())
+
+
+def _frame(one: int | tuple[int, int]) -> tuple[int, int]:
+    """A frame as file and frame number; a number alone is of the first file."""
+    file_no, frame_no = (1, one) if isinstance(one, int) else one
+    if not (0 < int(file_no) < 2**32 and 0 < int(frame_no) < 2**64):
+        raise UsageError(f"{one!r} is no frame: frame numbers and file numbers count from 1")
+    return int(file_no), int(frame_no)
 
 
 def open(
