@@ -17,12 +17,13 @@ const JITTER_NS: i64 = 1_000_000;
 const MOST_HANDSHAKES: usize = 100_000;
 
 /// A handshake, wherever it was seen.
-type Handshake = (u16, Endpoint, Endpoint, [u32; 2]);
+type Handshake = (Endpoint, Endpoint, [u32; 2]);
 
 /// One sighting of it.
 #[derive(Clone, Copy)]
 struct Seen {
     interface: u32,
+    file: u16,
     frame_no: u64,
     syn_ns: i64,
     syn_ack_ns: i64,
@@ -51,7 +52,9 @@ pub(super) fn offsets(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
         let (ahead, behind) = if offset_ns > 0 { (pair.other, pair.one) } else { (pair.one, pair.other) };
         let name = |number: u32| {
             let interface = facts.interfaces.get(number as usize);
-            let name = interface.and_then(|interface| interface.name.as_deref());
+            let file = interface.and_then(|interface| facts.files.get(usize::from(interface.file)));
+            let name =
+                interface.and_then(|interface| interface.name.as_deref()).or(file.map(|file| file.name.as_str()));
             name.map_or_else(|| format!("#{number}"), |name| format!("{name} (#{number})"))
         };
         let mut finding = Finding::new("clock_offset", Severity::Warning)
@@ -65,7 +68,9 @@ pub(super) fn offsets(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
             finding.subject.file = Some(*file);
             finding.subject.frame_no = Some(*frame_no);
         }
-        let mut frames: Vec<_> = pair.contradictions.iter().map(|(_, frame_no)| *frame_no).collect();
+        let first_file = finding.subject.file;
+        let of_file = pair.contradictions.iter().filter(|(file, _)| Some(*file) == first_file);
+        let mut frames: Vec<_> = of_file.map(|(_, frame_no)| *frame_no).collect();
         frames.sort_unstable();
         frames.truncate(20);
         finding.frames = frames;
@@ -84,16 +89,22 @@ fn pairs(core: &Core) -> Vec<Pair> {
             if handshakes.len() >= MOST_HANDSHAKES {
                 break;
             }
-            let seen = Seen { interface: state.key.interface, frame_no: state.first_frame, syn_ns, syn_ack_ns };
-            handshakes.entry((state.file, state.key.low, state.key.high, [low, high])).or_default().push(seen);
+            let seen = Seen {
+                interface: state.key.interface,
+                file: state.file,
+                frame_no: state.first_frame,
+                syn_ns,
+                syn_ack_ns,
+            };
+            handshakes.entry((state.key.low, state.key.high, [low, high])).or_default().push(seen);
         }
     }
     let mut pairs: Vec<Pair> = Vec::new();
-    for ((file, ..), mut seen) in handshakes {
+    for mut seen in handshakes.into_values() {
         seen.sort_unstable_by_key(|seen| (seen.interface, seen.frame_no));
         for (at, one) in seen.iter().enumerate() {
             for other in seen.iter().skip(at + 1).filter(|other| other.interface != one.interface) {
-                compare(&mut pairs, file, one, other);
+                compare(&mut pairs, one, other);
             }
         }
     }
@@ -101,7 +112,7 @@ fn pairs(core: &Core) -> Vec<Pair> {
     pairs
 }
 
-fn compare(pairs: &mut Vec<Pair>, file: u16, one: &Seen, other: &Seen) {
+fn compare(pairs: &mut Vec<Pair>, one: &Seen, other: &Seen) {
     let gap = |seen: &Seen| seen.syn_ack_ns.saturating_sub(seen.syn_ns);
     if gap(one) < 0 || gap(other) < 0 {
         return;
@@ -124,6 +135,6 @@ fn compare(pairs: &mut Vec<Pair>, file: u16, one: &Seen, other: &Seen) {
     pair.high_ns = pair.high_ns.min(high_ns);
     pair.connections += 1;
     if low_ns > JITTER_NS || high_ns < -JITTER_NS {
-        pair.contradictions.push((file, one.frame_no.min(other.frame_no)));
+        pair.contradictions.push((one.file, one.frame_no));
     }
 }

@@ -29,6 +29,10 @@ struct Tables(Vec<TableBatches>);
 
 impl Tables {
     fn of(input: impl Into<Input>) -> Self {
+        Self::of_set(vec![input.into()])
+    }
+
+    fn of_set(inputs: Vec<Input>) -> Self {
         let wanted = [
             TableId::Packets,
             TableId::Tcp,
@@ -38,7 +42,7 @@ impl Tables {
             TableId::Interfaces,
             TableId::CaptureQuality,
         ];
-        Self(tables(vec![input.into()], &with_threads(1), &wanted.map(ScanRequest::new)).unwrap())
+        Self(tables(inputs, &with_threads(1), &wanted.map(ScanRequest::new)).unwrap())
     }
 
     fn bytes(bytes: Vec<u8>) -> Self {

@@ -164,12 +164,21 @@ fn merged_captures_of_two_hosts_whose_clocks_differ_are_noticed() {
     for (ahead_ns, expected) in
         [(80 * MS, Some((75 * MS, "server"))), (-30 * MS, Some((25 * MS, "client"))), (3 * MS, None)]
     {
-        let client = handshake(0, 10 * MS);
+        let mut client = handshake(0, 10 * MS);
+        client.push(data(0).at(500 * MS));
         let server: Vec<_> = client
             .iter()
-            .zip([5 * MS, -5 * MS + 10_000, 5 * MS])
+            .zip([5 * MS, -5 * MS + 10_000, 5 * MS, 5 * MS])
             .map(|(packet, way_ns)| Packet { time_ns: packet.time_ns + way_ns + ahead_ns, bytes: packet.bytes.clone() })
             .collect();
+        let files = [("client.pcap", &client), ("server.pcap", &server)];
+        let files = files.map(|(name, packets)| Input::NamedBytes(pcap(packets).into(), name.to_owned()));
+        let set = Tables::of_set(files.into());
+        let found = set.findings().remove("clock_offset");
+        assert_eq!(found.is_some(), expected.is_some());
+        if let (Some(found), Some((_, ahead))) = (found, expected) {
+            assert!(found.en.starts_with(&format!("The clock of interface {ahead}.pcap (#")), "{}", found.en);
+        }
         let mut merged: Vec<_> =
             client.into_iter().map(|packet| (0, packet)).chain(server.into_iter().map(|packet| (1, packet))).collect();
         merged.sort_by_key(|(_, packet)| packet.time_ns);
