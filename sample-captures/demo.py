@@ -15,8 +15,17 @@ LOOKS = [
     (
         "tcp-loss/tcp-loss.h1.pcap",
         "tcp_flows",
-        ["client_ip", "server_port", "client_packets", "client_bytes", "handshake_rtt_ns", "client_mss",
-         "client_retransmit_count", "client_retransmit_fast_count", "vantage"],
+        [
+            "client_ip",
+            "server_port",
+            "client_packets",
+            "client_bytes",
+            "handshake_rtt_ns",
+            "client_mss",
+            "client_retransmit_count",
+            "client_retransmit_fast_count",
+            "vantage",
+        ],
         "1 % loss: what each connection sent, and sent again (the kernel counted 37 retransmissions)",
     ),
     (
@@ -37,10 +46,18 @@ LOOKS = [
         ["frame_no", "opcode_name", "dest_qp", "psn", "aeth", "payload_bytes"],
         "Soft-RoCE with loss: the negative acknowledgements",
     ),
-    ("roce-pfc/roce-pfc.pcap", "pause", ["frame_no", "kind", "class", "quanta", "pause_ns"],
-     "PFC: who is told to stop, for how long at 25 Gbit/s"),
-    ("ping-delay/ping-delay.pcap", "probes", ["frame_no", "src_ip", "dst_ip", "sequence", "rtt_ns", "is_lost"],
-     "ping: each request with its reply"),
+    (
+        "roce-pfc/roce-pfc.pcap",
+        "pause",
+        ["frame_no", "kind", "class", "quanta", "pause_ns"],
+        "PFC: who is told to stop, for how long at 25 Gbit/s",
+    ),
+    (
+        "ping-delay/ping-delay.pcap",
+        "probes",
+        ["frame_no", "src_ip", "dst_ip", "sequence", "rtt_ns", "is_lost"],
+        "ping: each request with its reply",
+    ),
 ]
 
 

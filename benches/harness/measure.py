@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
@@ -167,7 +168,5 @@ class _TimeLimit:
             if self._pid is None:
                 return
             self._has_struck = True
-            try:
+            with contextlib.suppress(OSError):
                 os.kill(self._pid, 9)
-            except OSError:
-                pass

@@ -26,9 +26,13 @@ TABLES = ["packets", "tcp", "icmp", "arp", "roce", "pause", "tunnels"]
 
 
 def dump(captures: list[Path], program: Path, work: Path) -> dict[Path, Path]:
-    directories = {capture: work / "tables" / hashlib.sha256(str(capture).encode()).hexdigest()[:24] for capture in captures}
+    directories = {
+        capture: work / "tables" / hashlib.sha256(str(capture).encode()).hexdigest()[:24] for capture in captures
+    }
     listing = work / "captures.tsv"
-    listing.write_text("".join(f"{capture}\t{directory}\n" for capture, directory in directories.items()), encoding="utf-8")
+    listing.write_text(
+        "".join(f"{capture}\t{directory}\n" for capture, directory in directories.items()), encoding="utf-8"
+    )
     subprocess.run([program, listing, ",".join(TABLES)], check=True)
     return directories
 
@@ -148,11 +152,17 @@ def report(result: Result, out):
         equal, excepted, different = result.equal[name], result.excepted[name], result.different[name]
         totals = [totals[0] + equal, totals[1] + excepted, totals[2] + different]
         share = equal / max(1, equal + different)
-        print(f"{name:34}{equal + excepted + different:>10}{equal:>10}{excepted:>10}{different:>10}{share:>12.6%}", file=out)
+        print(
+            f"{name:34}{equal + excepted + different:>10}{equal:>10}{excepted:>10}{different:>10}{share:>12.6%}",
+            file=out,
+        )
     equal, excepted, different = totals
     share = equal / max(1, equal + different)
     print(f"{'all':34}{sum(totals):>10}{equal:>10}{excepted:>10}{different:>10}{share:>12.6%}", file=out)
-    print(f"\nframes: {result.frames}; equal with exceptions counted as differences: {equal / max(1, sum(totals)):.6%}", file=out)
+    print(
+        f"\nframes: {result.frames}; equal with exceptions counted as differences: {equal / max(1, sum(totals)):.6%}",
+        file=out,
+    )
     print("\nexceptions:", file=out)
     for reason, count in result.reasons.most_common():
         files = sorted(result.files_of_reason[reason])

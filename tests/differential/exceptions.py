@@ -56,7 +56,10 @@ def is_cut_header(name, ours, theirs, context):
     """tshark prints the fields before the cut; wirelab reads a header only where all of it is there."""
     if name in {"packets.protocol", "packets.ip_protocol"} and stops_with(context, "TCP ", "IPv6 extension header"):
         return True
-    if stops_with(context, "Ethernet ", "IPv6 at", "IPv4 at") and "the capture holds" in context["packet"]["decode_stop"]:
+    if (
+        stops_with(context, "Ethernet ", "IPv6 at", "IPv4 at")
+        and "the capture holds" in context["packet"]["decode_stop"]
+    ):
         return True
     return ours is None and stops_with(context, "TCP ", "IPv4 ", "IPv6 ", "ARP ", "UDP ", "VXLAN ", "ICMP ")
 

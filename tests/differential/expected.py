@@ -97,7 +97,14 @@ def tunnels(stack: Stack) -> list[dict]:
     for kind, outer, at in stack.tunnels():
         layer = stack.layers[at]
         header = network(stack, outer)
-        following = next((i for i in range(at if stack.layers[at].name in NETWORK else at + 1, len(stack.layers)) if stack.layers[i].name in NETWORK), None)
+        following = next(
+            (
+                i
+                for i in range(at if stack.layers[at].name in NETWORK else at + 1, len(stack.layers))
+                if stack.layers[i].name in NETWORK
+            ),
+            None,
+        )
         inner = network(stack, following)
         udp = next((layer for layer in reversed(stack.layers[outer:at]) if layer.name == "udp"), None)
         vni = None

@@ -65,7 +65,13 @@ class Stack:
             if layer.name in NETWORK:
                 # A fragment header that follows belongs to the same packet.
                 before = self.layers[at - 1].name if at else None
-                if outer is not None and before in NETWORK | {"ipv6.hopopts", "ipv6.routing", "ipv6.dstopts", "ipv6.fraghdr", "ah"}:
+                if outer is not None and before in NETWORK | {
+                    "ipv6.hopopts",
+                    "ipv6.routing",
+                    "ipv6.dstopts",
+                    "ipv6.fraghdr",
+                    "ah",
+                }:
                     found.append(("IPIP", outer, at))
                 elif outer is not None and before == "udp":
                     # The generic protocol extension does not add its name to the stack.

@@ -65,8 +65,10 @@ def wirelab(program: str, path: Path) -> dict[Direction, Counter[str]]:
 
 def main() -> int:
     program, captures = sys.argv[1], [Path(name) for name in sys.argv[2:]]
-    print("| capture | direction | data pkts | tcptrace rexmt (bytes) | ours: retransmit + copies (bytes) | tcptrace "
-          "out of order | ours reordered | zero windows |")
+    print(
+        "| capture | direction | data pkts | tcptrace rexmt (bytes) | ours: retransmit + copies (bytes) | tcptrace "
+        "out of order | ours reordered | zero windows |"
+    )
     print("|---|---|--:|--:|--:|--:|--:|--:|")
     for path in captures:
         theirs, ours = tcptrace(path), wirelab(program, path)
@@ -76,9 +78,11 @@ def main() -> int:
             if not (t["rexmt"] or resent or t["out_of_order"] or o["reordered"] or t["zero_window"]):
                 continue
             copies = o["network_duplicate"] + o["capture_duplicate"]
-            print(f"| {path.name} | {key[0]} > {key[1]} | {t['data']} / {o['data']} | {t['rexmt']} ({t['rexmt_bytes']}) | "
-                  f"{o['retransmit']} + {copies} ({o['rexmt_bytes']}) | {t['out_of_order']} | {o['reordered']} | "
-                  f"{t['zero_window']} / {o['zero_window']} |")
+            print(
+                f"| {path.name} | {key[0]} > {key[1]} | {t['data']} / {o['data']} | {t['rexmt']} ({t['rexmt_bytes']}) | "
+                f"{o['retransmit']} + {copies} ({o['rexmt_bytes']}) | {t['out_of_order']} | {o['reordered']} | "
+                f"{t['zero_window']} / {o['zero_window']} |"
+            )
     return 0
 
 

@@ -21,9 +21,22 @@ LINK_TYPES = {"1", "113", "276", "12", "14", "101", "228", "229", "0", "108"}
 
 
 def tshark_lines(path, config_dir):
-    command = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "occurrence=f", "-e", "frame.number", "-e", "frame.time_epoch"]
+    command = [
+        "tshark",
+        "-n",
+        "-r",
+        path,
+        "-T",
+        "fields",
+        "-E",
+        "occurrence=f",
+        "-e",
+        "frame.number",
+        "-e",
+        "frame.time_epoch",
+    ]
     environment = dict(os.environ, WIRESHARK_CONFIG_DIR=config_dir, TZ="UTC", LC_ALL="C.UTF-8")
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
     return done.returncode, done.stdout
 
 
