@@ -136,9 +136,12 @@ def _compress(source: Path, target: Path, compression: str) -> bool:
             subprocess.run([*command, str(source)], stdout=out, check=True)
         return True
     if compression == "gzip":
-        with source.open("rb") as plain, target.open("wb") as out:
-            with gzip.GzipFile("", "wb", 6, out, mtime=0) as packed:
-                shutil.copyfileobj(plain, packed, 1 << 20)
+        with (
+            source.open("rb") as plain,
+            target.open("wb") as out,
+            gzip.GzipFile("", "wb", 6, out, mtime=0) as packed,
+        ):
+            shutil.copyfileobj(plain, packed, 1 << 20)
         return True
     return False
 

@@ -18,11 +18,84 @@ Facts = dict[str, int]
 
 KEY_FIELDS = ("tcp.stream", "infiniband.bth.opcode", "tcp.analysis.retransmission")
 # The columns of wirelab's `packets` table.
-PACKET_FIELDS = ["frame.number", "frame.time_epoch", "frame.cap_len", "frame.len", "eth.src", "eth.dst", "vlan.id", "vlan.priority", "vxlan.vni", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport", "udp.srcport", "udp.dstport", "ip.dsfield.dscp", "ip.dsfield.ecn", "ip.ttl", "ip.id", "ip.len", "ip.proto", "ip.flags.mf", "ip.frag_offset", "udp.length"]
+PACKET_FIELDS = [
+    "frame.number",
+    "frame.time_epoch",
+    "frame.cap_len",
+    "frame.len",
+    "eth.src",
+    "eth.dst",
+    "vlan.id",
+    "vlan.priority",
+    "vxlan.vni",
+    "ip.src",
+    "ip.dst",
+    "ipv6.src",
+    "ipv6.dst",
+    "tcp.srcport",
+    "tcp.dstport",
+    "udp.srcport",
+    "udp.dstport",
+    "ip.dsfield.dscp",
+    "ip.dsfield.ecn",
+    "ip.ttl",
+    "ip.id",
+    "ip.len",
+    "ip.proto",
+    "ip.flags.mf",
+    "ip.frag_offset",
+    "udp.length",
+]
 # The columns of wirelab's `tcp` table.
-TCP_FIELDS = ["tcp.seq", "tcp.ack", "tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.len", "tcp.window_size_value", "tcp.window_size", "tcp.options.mss_val", "tcp.options.wscale.shift", "tcp.options.sack_le", "tcp.options.sack_re", "tcp.options.sack.dsack", "tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr", "tcp.analysis.ack_rtt", "tcp.analysis.initial_rtt", "tcp.analysis.bytes_in_flight", "tcp.analysis.fast_retransmission", "tcp.analysis.spurious_retransmission", "tcp.analysis.out_of_order", "tcp.analysis.duplicate_ack", "tcp.analysis.duplicate_ack_num", "tcp.analysis.zero_window", "tcp.analysis.zero_window_probe", "tcp.analysis.zero_window_probe_ack", "tcp.analysis.window_full", "tcp.analysis.window_update", "tcp.analysis.keep_alive", "tcp.analysis.keep_alive_ack", "tcp.analysis.lost_segment", "tcp.analysis.ack_lost_segment", "tcp.analysis.reused_ports"]
+TCP_FIELDS = [
+    "tcp.seq",
+    "tcp.ack",
+    "tcp.seq_raw",
+    "tcp.ack_raw",
+    "tcp.flags",
+    "tcp.len",
+    "tcp.window_size_value",
+    "tcp.window_size",
+    "tcp.options.mss_val",
+    "tcp.options.wscale.shift",
+    "tcp.options.sack_le",
+    "tcp.options.sack_re",
+    "tcp.options.sack.dsack",
+    "tcp.options.timestamp.tsval",
+    "tcp.options.timestamp.tsecr",
+    "tcp.analysis.ack_rtt",
+    "tcp.analysis.initial_rtt",
+    "tcp.analysis.bytes_in_flight",
+    "tcp.analysis.fast_retransmission",
+    "tcp.analysis.spurious_retransmission",
+    "tcp.analysis.out_of_order",
+    "tcp.analysis.duplicate_ack",
+    "tcp.analysis.duplicate_ack_num",
+    "tcp.analysis.zero_window",
+    "tcp.analysis.zero_window_probe",
+    "tcp.analysis.zero_window_probe_ack",
+    "tcp.analysis.window_full",
+    "tcp.analysis.window_update",
+    "tcp.analysis.keep_alive",
+    "tcp.analysis.keep_alive_ack",
+    "tcp.analysis.lost_segment",
+    "tcp.analysis.ack_lost_segment",
+    "tcp.analysis.reused_ports",
+]
 # The header columns of wirelab's `roce` table.
-ROCE_FIELDS = ["infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.bth.a", "infiniband.bth.padcnt", "infiniband.bth.p_key", "infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen", "infiniband.aeth.syndrome", "infiniband.aeth.msn", "infiniband.invariant.crc"]
+ROCE_FIELDS = [
+    "infiniband.bth.destqp",
+    "infiniband.bth.psn",
+    "infiniband.bth.a",
+    "infiniband.bth.padcnt",
+    "infiniband.bth.p_key",
+    "infiniband.reth.va",
+    "infiniband.reth.r_key",
+    "infiniband.reth.dmalen",
+    "infiniband.aeth.syndrome",
+    "infiniband.aeth.msn",
+    "infiniband.invariant.crc",
+]
 
 
 @dataclass(frozen=True)

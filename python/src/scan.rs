@@ -1,7 +1,7 @@
 //! One table as a stream.
 
 use std::io::{self, BufWriter, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::StructArray;
 use arrow_schema::{ArrowError, SchemaRef};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 use wirelab::write::{TableFormat, TableWriter};
-use wirelab::{Error, ScanRequest};
+use wirelab::{Error, Lang, ScanRequest};
 
 use crate::input::inputs;
 use crate::observer::{PyObserver, Raised};
@@ -26,11 +26,14 @@ const WRITE_BYTES: usize = 1 << 20;
 pub struct Scan {
     schema: SchemaRef,
     run: Mutex<Option<Run>>,
+    /// What is wrong with the files, in English and Chinese; known at the end.
+    warnings: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 struct Run {
     scan: wirelab::Scan,
     observer: PyObserver,
+    warnings: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 #[pyfunction]
@@ -49,7 +52,9 @@ pub fn scan(
     let request = ScanRequest { table: table_id(py, table)?, columns, filter: filter.into_core(py)? };
     let mut observer = PyObserver::new(progress, raised);
     let scan = observer.run(py, |_| wirelab::scan(inputs, &options, request))?;
-    Ok(Scan { schema: scan.schema(), run: Mutex::new(Some(Run { scan, observer })) })
+    let warnings = Arc::default();
+    let run = Run { observer, warnings: Arc::clone(&warnings), scan };
+    Ok(Scan { schema: run.scan.schema(), run: Mutex::new(Some(run)), warnings })
 }
 
 #[pymethods]
@@ -57,6 +62,11 @@ impl Scan {
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<(String, String)> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -95,13 +105,15 @@ impl Scan {
     #[pyo3(signature = (out, format, limit))]
     fn write(&self, py: Python<'_>, out: Py<PyAny>, format: &str, limit: Option<usize>) -> PyResult<usize> {
         let format = TableFormat::from_name(format).map_err(|failure| error::to_py(py, &failure))?;
-        let Run { mut scan, mut observer } = self.take(py)?;
-        let writer = PyWriter { out, raised: observer.raised() };
-        let rows = observer.run(py, |observer| {
+        let mut run = self.take(py)?;
+        let writer = PyWriter { out, raised: run.observer.raised() };
+        let scan = &mut run.scan;
+        let rows = run.observer.run(py, |observer| {
             let schema = scan.schema();
             write_all(&schema, || scan.next_batch(observer), writer, format, limit)
         })?;
-        observer.finish(py)?;
+        run.observer.finish(py)?;
+        run.keep_warnings();
         Ok(rows)
     }
 }
@@ -122,8 +134,14 @@ impl Run {
         let next = self.observer.run(py, |observer| scan.next_batch(observer))?;
         if next.is_none() {
             self.observer.finish(py)?;
+            self.keep_warnings();
         }
         Ok(next)
+    }
+
+    fn keep_warnings(&self) {
+        let [english, chinese] = [Lang::En, Lang::Zh].map(|lang| self.scan.warnings(lang));
+        *self.warnings.lock().unwrap_or_else(PoisonError::into_inner) = english.into_iter().zip(chinese).collect();
     }
 }
 

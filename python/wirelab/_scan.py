@@ -58,6 +58,10 @@ class Scan:
         """Names of the columns."""
         return self._run.columns
 
+    def warnings(self, lang: str = "en") -> list[str]:
+        """What is wrong with the files themselves (cut, damaged), in English or Chinese; complete once all is read."""
+        return [chinese if lang == "zh" else english for english, chinese in self._run.warnings]
+
     def __iter__(self) -> Iterator[RecordBatch]:
         return self
 

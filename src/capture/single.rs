@@ -341,7 +341,6 @@ impl SingleReader {
         let finding = Finding::new(code, severity)
             .in_file(self.file)
             .value(self.base + self.at as u64 + self.buffer.len() as u64, "bytes")
-            .detail("frames", self.counts.frames)
             .detail("reason", error);
         self.findings.push(finding);
     }
@@ -350,6 +349,10 @@ impl SingleReader {
     fn end(&mut self) {
         self.is_done = true;
         self.facts.frames = self.counts.frames;
+        // What came out before the stream broke was walked after the break was seen.
+        for finding in self.findings.iter_mut().filter(|finding| finding.code.starts_with("compressed_")) {
+            finding.details.push(("frames", self.counts.frames.to_string()));
+        }
         self.findings.extend(self.counts.findings(self.file, &self.limits));
     }
 }

@@ -7,13 +7,15 @@ use arrow_schema::SchemaRef;
 
 use super::core::{Core, Sinks};
 use super::filter::Filter;
+use super::finish::sentence;
 use super::sink::Sink;
 use super::tally::Summary;
-use crate::capture::{CaptureFacts, Input, Reader, Window};
+use crate::capture::{CaptureFacts, Input, Reader, Severity, Window};
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::options::Options;
 use crate::tables::{Projection, TableId};
+use crate::words::Lang;
 
 /// What a run shall compute; nothing else is.
 #[derive(Clone, Debug)]
@@ -134,10 +136,35 @@ fn needs_flows(request: &ScanRequest) -> bool {
     }
 }
 
+/// A filter by what a table's rows do not have would leave nothing, which reads as if there were nothing.
+fn check_filter(request: &ScanRequest) -> Result<(), Error> {
+    let (has_time, has_hosts, has_ports) = match request.table {
+        TableId::Interfaces | TableId::CaptureQuality => (false, false, false),
+        TableId::Pause => (true, false, false),
+        TableId::Arp | TableId::Probes => (true, true, false),
+        _ => (true, true, true),
+    };
+    let filter = &request.filter;
+    let by_time = filter.time_from_ns.is_some() || filter.time_to_ns.is_some();
+    let refused = [
+        (by_time && !has_time, "time"),
+        (!filter.hosts.is_empty() && !has_hosts, "address"),
+        (!filter.ports.is_empty() && !has_ports, "port"),
+    ];
+    match refused.iter().find(|(is_refused, _)| *is_refused) {
+        Some((_, what)) => {
+            let table = request.table.name();
+            Err(Error::Usage(format!("the rows of table {table} have no {what}: they cannot be filtered by it")))
+        }
+        None => Ok(()),
+    }
+}
+
 fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
     let mut sinks = Sinks::default();
     for request in requests {
         let projection = request.table.definition().project(request.columns.as_deref())?;
+        check_filter(request)?;
         let filter = request.filter.clone();
         fn sink<R: crate::tables::TableRow>(projection: Projection, filter: Filter) -> Option<Sink<R>> {
             Some(Sink::new(projection, filter))
@@ -219,6 +246,14 @@ impl Scan {
 
     pub fn summary(&self) -> Summary {
         self.engine.summary()
+    }
+
+    /// What is wrong with the files themselves (cut, damaged, not wholly decompressed), in words; complete at the end.
+    /// All findings on the capture are in table `capture_quality`.
+    pub fn warnings(&self, lang: Lang) -> Vec<String> {
+        let facts = self.engine.facts();
+        let grave = facts.findings.iter().filter(|finding| finding.severity > Severity::Info);
+        grave.map(|finding| sentence(finding, facts, lang)).collect()
     }
 }
 

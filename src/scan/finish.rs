@@ -261,23 +261,22 @@ pub(super) fn capture_tables(core: &mut Core, facts: &CaptureFacts) {
     }
 }
 
+/// The sentence of a finding.
+pub(super) fn sentence(finding: &Finding, facts: &CaptureFacts, lang: Lang) -> String {
+    let subject = finding.subject;
+    let file = subject.file.and_then(|file| facts.files.get(usize::from(file))).map_or("", |file| &file.name);
+    let value = finding.value.unwrap_or(0);
+    let span = words::span(value);
+    let frame_no = subject.frame_no.unwrap_or(0);
+    let mut values: Vec<(&str, &dyn std::fmt::Display)> =
+        vec![("file", &file), ("value", &value), ("span", &span), ("count", &finding.count), ("frame_no", &frame_no)];
+    values.extend(finding.details.iter().map(|(name, value)| (*name, value as &dyn std::fmt::Display)));
+    words::say(lang, &format!("quality.{}", finding.code), &values)
+}
+
 fn quality_row(finding: &Finding, facts: &CaptureFacts) -> QualityRow {
     let subject = finding.subject;
-    let message = |lang| {
-        let file = subject.file.and_then(|file| facts.files.get(usize::from(file))).map_or("", |file| &file.name);
-        let value = finding.value.unwrap_or(0);
-        let span = words::span(value);
-        let frame_no = subject.frame_no.unwrap_or(0);
-        let mut values: Vec<(&str, &dyn std::fmt::Display)> = vec![
-            ("file", &file),
-            ("value", &value),
-            ("span", &span),
-            ("count", &finding.count),
-            ("frame_no", &frame_no),
-        ];
-        values.extend(finding.details.iter().map(|(name, value)| (*name, value as &dyn std::fmt::Display)));
-        Some(words::say(lang, &format!("quality.{}", finding.code), &values))
-    };
+    let message = |lang| Some(sentence(finding, facts, lang));
     QualityRow {
         file_no: subject.file.map(file_no),
         frame_no: subject.frame_no,

@@ -3,8 +3,8 @@
 
     python3 tests/differential/compare.py CORPUS... --dump target/debug/examples/dump_tables --work DIR
 
-A cell counts where at least one of the two has a value. `exceptions.py` names the differences that are meant; all others are
-listed. Exit status 1 where the share of equal cells, exceptions put aside, is below `--least`.
+A cell counts where at least one of the two has a value. `exceptions.py` names the differences that are meant; all
+others are listed. Exit status 1 where the share of equal cells, exceptions put aside, is below `--least`.
 """
 
 import argparse

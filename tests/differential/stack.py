@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-# Layers that wirelab follows inwards. Everything else ends the comparison of a frame: what tshark finds inside GTP, PPPoE,
-# L2TP or TLS is not claimed to be read.
+# Layers that wirelab follows inwards. Everything else ends the comparison of a frame: what tshark finds inside GTP,
+# PPPoE, L2TP or TLS is not claimed to be read.
 FOLLOWED = {
     "eth", "ethertype", "sll", "raw", "null", "loop", "vlan", "ieee8021ad", "llc", "mpls", "pwethheuristic", "pwethcw",
-    "pwethnocw", "ip", "ipv6", "ah", "gre", "erspan", "udp", "vxlan", "geneve", "tcp", "icmp", "icmpv6", "arp", "infiniband",
-    "macc", "sctp", "ipv6.hopopts", "ipv6.routing", "ipv6.dstopts", "ipv6.fraghdr",
+    "pwethnocw", "ip", "ipv6", "ah", "gre", "erspan", "udp", "vxlan", "geneve", "tcp", "icmp", "icmpv6", "arp",
+    "infiniband", "macc", "sctp", "ipv6.hopopts", "ipv6.routing", "ipv6.dstopts", "ipv6.fraghdr",
 }  # fmt: skip
 LAST = {"tcp", "icmp", "icmpv6", "arp", "infiniband", "macc", "sctp"}
 NETWORK = {"ip", "ipv6"}

@@ -2,10 +2,10 @@
 
     python tests/differential/tcptrace.py TABLE_TO_CSV CAPTURE...
 
-TABLE_TO_CSV is the built `examples/table_to_csv`. Prints, per direction with a difference or a resent segment, tcptrace's
-counts beside ours: data packets sent again and their bytes, packets out of order, zero windows. tcptrace judges by
-sequence numbers alone: what fills a hole is "out of order" to it, also where it was a retransmission whose original was
-lost before the tap, and a network duplicate is a retransmission.
+TABLE_TO_CSV is the built `examples/table_to_csv`. Prints, per direction with a difference or a resent segment,
+tcptrace's counts beside ours: data packets sent again and their bytes, packets out of order, zero windows. tcptrace
+judges by sequence numbers alone: what fills a hole is "out of order" to it, also where it was a retransmission whose
+original was lost before the tap, and a network duplicate is a retransmission.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def main() -> int:
                 continue
             copies = o["network_duplicate"] + o["capture_duplicate"]
             print(
-                f"| {path.name} | {key[0]} > {key[1]} | {t['data']} / {o['data']} | {t['rexmt']} ({t['rexmt_bytes']}) | "
+                f"| {path.name} | {key[0]} > {key[1]} | {t['data']} / {o['data']} | "
+                f"{t['rexmt']} ({t['rexmt_bytes']}) | "
                 f"{o['retransmit']} + {copies} ({o['rexmt_bytes']}) | {t['out_of_order']} | {o['reordered']} | "
                 f"{t['zero_window']} / {o['zero_window']} |"
             )

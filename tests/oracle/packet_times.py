@@ -4,10 +4,9 @@
     tests/oracle/packet_times.py CORPUS_DIR > tests/data/packet_times.tsv
 
 One line per capture: its path in the corpus, the number of frames, and the FNV-1a 64 hash of its times, taken over one
-line `frame.number TAB frame.time_epoch LF` per frame as tshark prints it. Taken are the captures whose link types wirelab
-decodes and which tshark reads to the end (catalog.tsv: tshark_rc 0). tests/it/corpus_times.rs compares wirelab with it.
-
-With --lines FILE it prints the hashed lines of one capture instead, to look into a difference.
+line `frame.number TAB frame.time_epoch LF` per frame as tshark prints it. Taken are the captures whose link types
+wirelab decodes and which tshark reads to the end (catalog.tsv: tshark_rc 0). tests/it/corpus_times.rs compares
+wirelab with it. With --lines FILE it prints the hashed lines of one capture instead, to look into a difference.
 """
 
 import csv

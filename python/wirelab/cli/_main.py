@@ -27,6 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if sys.stdout is None:
+            raise UsageError("standard output is closed")
+        named = [name for key in ("files", "a", "b") for name in _listed(getattr(given, key, None))]
+        if named.count("-") > 1:
+            raise UsageError("standard input (-) can be named only once")
         given.run(given)
         sys.stdout.flush()
         return DONE
@@ -47,6 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("there is not enough memory for this", NOTHING_READ)
     except Exception as error:
         return _complain(f"wirelab has a fault, please report it: {type(error).__name__}: {error}", NOTHING_READ)
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value] if isinstance(value, str) else []
 
 
 def _complain(message: str, code: int) -> int:

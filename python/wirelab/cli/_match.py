@@ -47,7 +47,7 @@ def run(given: argparse.Namespace) -> None:
             progress=progress.callback,
             **options,
         )
-    with _table.output(given.output) as out:
+    with _table.output(given.output, [given.a, given.b]) as out:
         if given.summary:
             figures = {**matches.summary, "notes": matches.notes(lang)}
             out.write((json.dumps(figures, ensure_ascii=False, indent=2) + "\n").encode())
@@ -93,7 +93,7 @@ def _travel(words: dict[str, str], name: str, counts: dict[str, Any]) -> list[st
         *(counts[f"{what}_count"] for what in ("lost", "duplicated", "reordered")),
     ]
     delays = [counts[f"delay_{what}_ns"] for what in ("min", "median", "p99")]
-    delay = "-" if delays[0] is None else " / ".join(_format.cell(ns, "int64") for ns in delays) + " ns"
+    delay = "-" if delays[0] is None else " / ".join(_format.duration(ns) for ns in delays)
     return [words[name], *(_format.cell(figure, "uint64") for figure in figures), delay]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from .. import _core, _format, _text
@@ -33,7 +34,8 @@ def run(given: argparse.Namespace) -> None:
         raise UsageError("--limit must not be negative")
     if given.format in _BINARY and given.output is None and sys.stdout.isatty():
         raise UsageError(f"{given.format} is not for a screen: name a file with -o, or send the output on")
-    with _reading.Progress(given.files, given.lang or default_lang()) as progress:
+    lang = given.lang or default_lang()
+    with _reading.Progress(given.files, lang) as progress:
         rows = scan(
             given.files,
             given.table,
@@ -45,11 +47,13 @@ def run(given: argparse.Namespace) -> None:
             progress=progress.callback if given.output or not sys.stdout.isatty() else None,
             **_reading.options(given),
         )
-        with output(given.output) as out:
+        with output(given.output, given.files) as out:
             if given.format == "table":
                 _write_table(rows, out, limit, given.columns is not None or given.output is not None)
             else:
                 rows.write(out, given.format, limit)
+    for warning in rows.warnings(lang):
+        print(f"wirelab: {warning}", file=sys.stderr)
 
 
 def run_tables(given: argparse.Namespace) -> None:
@@ -74,13 +78,22 @@ def _time(text: str | None) -> int | str | None:
 
 
 @contextlib.contextmanager
-def output(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears when it is whole."""
+def output(path: str | None, inputs: Sequence[str] = ()) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears when it is whole. It may not be one of the inputs."""
     if path is None:
         sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        buffer = getattr(sys.stdout, "buffer", None)
+        if buffer is not None:
+            yield buffer
+            buffer.flush()
+        else:
+            # A notebook's standard output, or one that is redirected to text.
+            gathered = io.BytesIO()
+            yield gathered
+            sys.stdout.write(gathered.getvalue().decode(errors="backslashreplace"))
         return
+    if any(_is_same(name, path) for name in inputs):
+        raise UsageError(f"{path} is one of the captures: it would be overwritten; name another file with -o")
     try:
         is_plain = not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)
         # Following a link keeps it a link.
@@ -101,6 +114,14 @@ def output(path: str | None) -> Iterator[BinaryIO]:
         raise
 
 
+def _is_same(name: str, path: str) -> bool:
+    """Whether both name one file, by whatever links."""
+    try:
+        return name != "-" and os.path.samefile(name, path)
+    except (OSError, ValueError):
+        return False
+
+
 def _write_table(rows: Scan, out: BinaryIO, limit: int | None, is_whole: bool) -> None:
     """Rows for people. On a screen, columns that do not fit are named at the end, unless they were asked for."""
     kinds = {name: kind for name, kind, _, _ in _core.table_columns(rows.table)}
@@ -109,7 +130,7 @@ def _write_table(rows: Scan, out: BinaryIO, limit: int | None, is_whole: bool) -
     judged = [row for _, row in zip(range(_JUDGED_ROWS), cells, strict=False)]
     places = [max(_text.width(name), *(_text.width(row[at]) for row in judged), 0) for at, name in enumerate(names)]
     shown = len(names)
-    if not is_whole and out is sys.stdout.buffer and sys.stdout.isatty():
+    if not is_whole and out is getattr(sys.stdout, "buffer", None) and sys.stdout.isatty():
         room = shutil.get_terminal_size().columns
         used = 0
         for at, width in enumerate(places):
