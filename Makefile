@@ -10,6 +10,9 @@ NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 # Options of `make bench`, such as BENCH=--quick or BENCH=--full.
 BENCH ?=
 FUZZ_SECONDS ?= 30
+# Cargo chooses the features of dependencies by the packages it is asked for: asked for these together, the tests and the
+# Python package share one build.
+TOGETHER := -p wirelab -p wirelab-python --features wirelab-python/extension-module
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-rust test-python lint fmt bench fuzz docs clean
@@ -35,12 +38,11 @@ test: test-rust test-python ## run all tests
 
 test-rust:
 ifneq ($(NEXTEST),)
-	cargo nextest run -p wirelab -p wirelab-bench
+	cargo nextest run $(TOGETHER) -p wirelab-bench
 else
-	cargo test -p wirelab -p wirelab-bench --lib --bins --tests
+	cargo test $(TOGETHER) -p wirelab-bench --lib --bins --tests
 endif
-	cargo test -p wirelab --doc
-	cargo check -p wirelab --no-default-features
+	cargo test $(TOGETHER) --doc
 
 test-python: build
 	$(BIN)/python -m pytest -q python/tests benches/tests
@@ -48,6 +50,7 @@ test-python: build
 lint: setup ## formatting, clippy, ruff
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo check -p wirelab --no-default-features
 	$(BIN)/ruff check python benches sample-captures tests
 	$(BIN)/ruff format --check python benches sample-captures tests
 
