@@ -19,12 +19,18 @@ mod analyze;
 pub mod capture;
 mod error;
 pub mod flow;
+#[cfg(feature = "grade")]
+pub mod grade;
 pub mod join;
+#[cfg(feature = "logs")]
+pub mod logs;
 mod observe;
 mod open;
 mod options;
 pub mod overview;
 pub mod scan;
+#[cfg(feature = "sql")]
+pub mod sql;
 pub mod tables;
 pub mod wire;
 pub mod words;
