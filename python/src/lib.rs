@@ -12,6 +12,7 @@ mod observer;
 mod overview;
 mod request;
 mod scan;
+mod sql;
 mod stream;
 mod table;
 
@@ -30,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(overview::overview, module)?)?;
     module.add_function(wrap_pyfunction!(join::match_captures, module)?)?;
+    module.add_function(wrap_pyfunction!(sql::sql, module)?)?;
     module.add_function(wrap_pyfunction!(table::tables, module)?)?;
     module.add_function(wrap_pyfunction!(table::table_columns, module)?)?;
     #[cfg(debug_assertions)]
