@@ -52,6 +52,7 @@ class QueryResult(Table):
 def sql(
     query: str,
     captures: Mapping[str, Capture | str | os.PathLike[str] | bytes],
+    /,
     params: Mapping[str, Any] | None = None,
     *,
     limits: Mapping[str, float] | None = None,

@@ -16,6 +16,7 @@ mod layout;
 mod memory;
 mod observer;
 mod samples;
+#[cfg(feature = "sql")]
 mod sql;
 mod tcp_story;
 mod threads;
