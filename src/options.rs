@@ -2,6 +2,8 @@
 
 use std::num::NonZeroUsize;
 
+use crate::analyze::RoceEndpoint;
+
 /// Settings of a run. `Options::default()` suits an ordinary capture.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -13,6 +15,9 @@ pub struct Options {
     pub vxlan_ports: Vec<u16>,
     /// UDP destination ports read as RoCEv2.
     pub roce_ports: Vec<u16>,
+    /// Queue pairs that a log beside the capture names (perftest prints address, QPN and PSN of both ends): pairs them for
+    /// certain where no connection manager's messages were captured.
+    pub roce_endpoints: Vec<RoceEndpoint>,
     /// Whether to verify checksums and invariant CRCs, which touches every captured byte.
     pub checksums: Checksums,
     pub limits: Limits,
@@ -47,6 +52,7 @@ impl Default for Options {
             link_speed_bps: None,
             vxlan_ports: vec![4789, 8472],
             roce_ports: vec![4791],
+            roce_endpoints: Vec::new(),
             checksums: Checksums::default(),
             limits: Limits::default(),
         }

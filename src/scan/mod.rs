@@ -7,6 +7,8 @@ mod engine;
 mod filter;
 mod finish;
 mod quality;
+mod roce;
+mod roce_story;
 mod rows;
 mod shard;
 mod sink;

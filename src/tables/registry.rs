@@ -13,6 +13,9 @@ pub enum TableId {
     TcpEvents,
     Flows,
     Roce,
+    RoceQps,
+    RoceMessages,
+    RoceEvents,
     Pause,
     Tunnels,
     Probes,
@@ -23,13 +26,16 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 13] = [
+pub const TABLES: [TableId; 16] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
     TableId::TcpEvents,
     TableId::Flows,
     TableId::Roce,
+    TableId::RoceQps,
+    TableId::RoceMessages,
+    TableId::RoceEvents,
     TableId::Pause,
     TableId::Tunnels,
     TableId::Probes,
@@ -61,6 +67,9 @@ impl TableId {
             Self::TcpEvents => TcpEventRow::table(),
             Self::Flows => FlowRow::table(),
             Self::Roce => RoceRow::table(),
+            Self::RoceQps => RoceQpRow::table(),
+            Self::RoceMessages => RoceMessageRow::table(),
+            Self::RoceEvents => RoceEventRow::table(),
             Self::Pause => PauseRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
