@@ -42,6 +42,8 @@ pub(crate) struct RoceStage {
     /// Queue pair and message of each packet of the window, by its running number.
     window_ids: Vec<(u64, u64)>,
     has_packets: bool,
+    /// A packet with a right invariant CRC was seen: wrong checksums are damage.
+    has_proven: bool,
 }
 
 impl RoceStage {
@@ -69,6 +71,7 @@ impl RoceStage {
             first_message: 0,
             window_ids: Vec::new(),
             has_packets: false,
+            has_proven: false,
         })
     }
 
@@ -82,18 +85,19 @@ impl RoceStage {
         self.places.iter_mut().for_each(Vec::clear);
         if has_roce {
             for (at, _, frame, chunk) in context.frames() {
-                if roce_of(frame, chunk).is_some() {
+                if let Some(packet) = roce_of(frame, chunk) {
+                    self.has_proven |= packet.icrc == Some(IcrcStatus::Ok);
                     let fabric = (frame.flow_hash >> 58) as usize % FABRICS;
                     self.places[fabric].push((at as u32, self.rows));
                     self.rows += 1;
                 }
             }
         }
-        let (row_now, hold) = (self.rows, self.hold);
+        let (row_now, hold, has_proven) = (self.rows, self.hold, self.has_proven);
         let follow = |(fabric, places): (&mut Fabric, &Vec<(u32, u64)>)| {
             fabric.begin_window();
             for (at, row) in places {
-                on_packet(context, fabric, *at, *row);
+                on_packet(context, fabric, (*at, *row), has_proven);
             }
             fabric.expire(now_ns, row_now, &hold);
         };
@@ -229,7 +233,7 @@ impl RoceStage {
     }
 }
 
-fn on_packet(context: &Context<'_>, fabric: &mut Fabric, at: u32, row: u64) {
+fn on_packet(context: &Context<'_>, fabric: &mut Fabric, (at, row): (u32, u64), has_proven: bool) {
     let Some((frame, chunk)) = context.decoded.frame(at as usize) else { return };
     let Some(record) = context.decoded.window.records.get(at as usize) else { return };
     let Some(packet) = roce_of(frame, chunk) else { return };
@@ -253,7 +257,8 @@ fn on_packet(context: &Context<'_>, fabric: &mut Fabric, at: u32, row: u64) {
             _ => None,
         },
         packet,
-        is_bad: packet.icrc == Some(IcrcStatus::Bad) || is_wrong(frame.ip_checksum) || is_wrong(frame.l4_checksum),
+        is_icrc_bad: packet.icrc == Some(IcrcStatus::Bad),
+        is_checksum_bad: has_proven && (is_wrong(frame.ip_checksum) || is_wrong(frame.l4_checksum)),
         is_proven: packet.icrc == Some(IcrcStatus::Ok),
         cm: cm.as_ref(),
     });

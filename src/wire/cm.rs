@@ -73,7 +73,7 @@ pub struct CmMessage {
     pub service_id: Option<u64>,
     /// REQ and REP: the sender's queue pair.
     pub local_qpn: Option<u32>,
-    /// REQ and REP: packet sequence number of the sender's first request.
+    /// REQ and REP: packet sequence number that the peer's first request shall have.
     pub starting_psn: Option<u32>,
     /// REQ: largest payload of a packet, in bytes.
     pub path_mtu_bytes: Option<u32>,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_its_queue_pair_and_first_number() {
+    fn a_request_names_its_queue_pair_and_the_number_to_begin_at() {
         let service = [0, 0, 0, 0, 1, 6, 0x48, 0x19];
         let bytes =
             mad(0x10, &[(0, &[9, 9, 9, 9]), (8, &service), (32, &[0, 0, 0x12]), (44, &[0x48, 0x2e, 0x42]), (50, &[0x37])]);

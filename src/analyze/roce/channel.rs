@@ -40,6 +40,8 @@ struct Waiting {
     model: Model,
     /// The responder was not ready for it.
     is_refused: bool,
+    /// The responder says that it did not come.
+    is_lost: bool,
 }
 
 /// A READ whose span is not known yet: the path MTU has not been seen.
@@ -224,7 +226,7 @@ impl Channel {
                 out.judgements.push(judgement);
                 return;
             }
-            Sent::NetworkDuplicate => path.is_touched_before(to),
+            Sent::NetworkDuplicate => path.add_touched_before(to),
             Sent::Retransmit => self.on_resent(&sending, &request, packet.payload_bytes, mark, path, silence_from_ns),
             _ => {}
         }
@@ -245,6 +247,7 @@ impl Channel {
             evidence: sending.evidence,
             model,
             is_refused: false,
+            is_lost: false,
         };
         if self.ends.service.is_reliable() {
             self.waiting.push_back(waiting);
@@ -299,8 +302,8 @@ impl Channel {
                 // It asks again for what it misses of a response.
                 let response = self.messages.of_response(request.psn).and_then(|number| self.messages.get(number));
                 match response.map(|message| message.response_state(request.psn)) {
-                    Some(Some(true)) => path.is_lost_after(back),
-                    Some(Some(false)) => path.is_touched_before(back),
+                    Some(Some(true)) => path.add_lost_after(back),
+                    Some(Some(false)) => path.add_touched_before(back),
                     _ => {}
                 }
             } else if cause == Cause::Timeout
@@ -308,7 +311,7 @@ impl Channel {
                 && mark.time_ns.saturating_sub(progress_ns) >= CROSSING_NS
             {
                 // Its acknowledgement passed the tap and did not arrive.
-                path.is_lost_after(back);
+                path.add_lost_after(back);
             }
         }
         self.story.on_resent(payload_bytes, mark);
@@ -422,11 +425,29 @@ impl Channel {
         self.requester.on_nak(psn);
         let to = self.ends.direction;
         match self.responder.on_nak(psn) {
-            Missing::BeforeTap => path.is_touched_before(to),
-            Missing::AfterTap => path.is_lost_after(to),
+            Missing::BeforeTap => path.add_touched_before(to),
+            Missing::AfterTap => {
+                path.add_lost_after(to);
+                self.lose(psn);
+            }
             Missing::NotKnown => {}
         }
         self.disturb(psn, self.requester.next().unwrap_or(psn));
+    }
+
+    /// The request at `psn` passed the tap and did not come to the responder, which waits for it.
+    fn lose(&mut self, psn: Psn) {
+        let Some(at) = self.waiting.iter().rposition(|waiting| waiting.psn == psn && !waiting.is_lost) else { return };
+        let mut rest = self.waiting.iter_mut().skip(at);
+        if let Some(lost) = rest.next() {
+            lost.is_lost = true;
+        }
+        self.responder.wait_for(psn);
+        for waiting in rest {
+            waiting.model = self.responder.on_request(waiting.psn, waiting.span);
+        }
+        // It has complained of that gap.
+        self.responder.on_nak(psn);
     }
 
     fn on_fatal_nak(&mut self, psn: Psn, code: u8, mark: Mark) {
@@ -570,7 +591,9 @@ impl Channel {
             .disturbed
             .is_some_and(|(from, until)| !waiting.psn.is_before(from) && waiting.psn.is_before(until));
         let is_plain = waiting.sent == Sent::New && waiting.model == Model::InOrder && !is_disturbed;
-        let arrival = if is_here && self.ends.service != Service::Ud {
+        let arrival = if waiting.is_lost {
+            Arrival::Unknown
+        } else if is_here && self.ends.service != Service::Ud {
             match waiting.model {
                 Model::InOrder => Arrival::InOrder,
                 Model::OutOfSequence(_) => Arrival::OutOfSequence,

@@ -15,6 +15,7 @@ const MOST_OPEN: usize = 1_024;
 pub(super) struct Opened {
     /// Direction of the active side's requests.
     pub direction: u8,
+    /// Queue pair of each side, and the number of its first request: the other side chose it.
     pub active: (u32, Psn),
     pub passive: (u32, Psn),
     pub path_mtu: Option<u32>,
@@ -122,7 +123,7 @@ impl CmWatch {
             return None;
         }
         open.passive_qpn = qpn;
-        let (active, passive) = ((open.qpn, open.psn), (qpn, psn));
+        let (active, passive) = ((open.qpn, psn), (qpn, open.psn));
         Some(Opened { direction: open.direction, active, passive, path_mtu: open.path_mtu })
     }
 

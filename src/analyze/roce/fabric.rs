@@ -23,6 +23,8 @@ const MOST_CHANNELS: usize = 16_384;
 const CANDIDATES: usize = 256;
 /// A message that starts so far from what was sent last belongs to another connection on the same number.
 const FAR: i32 = 1 << 20;
+/// The first request seen may be so far behind the first one sent: those before it were lost.
+const FIRST_WINDOW: i32 = 4_096;
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
 const QUIET_NS: i64 = 2_000_000_000;
 
@@ -135,7 +137,7 @@ impl Fabric {
         if let Some(is_from_us) = seen.is_from_us {
             self.path(pair).is_from_us(direction, is_from_us);
         }
-        if self.path(pair).is_damaged(direction, seen.is_proven, seen.is_bad) {
+        if self.path(pair).is_damaged(direction, seen) {
             return self.on_damaged(seen, pair, direction);
         }
         match Role::of(seen.packet.opcode) {
@@ -241,10 +243,11 @@ impl Fabric {
                 channel.ends.requester_qp = Some(known.requester_qp);
                 channel.paired_by = known.by;
                 channel.set_mtu(known.path_mtu);
-                if matches!(known.by, PairedBy::Cm | PairedBy::Log) {
+                // A capture that began later shows other numbers.
+                let is_start = (0..FIRST_WINDOW).contains(&seen.psn().since(known.psn));
+                if is_start && matches!(known.by, PairedBy::Cm | PairedBy::Log) {
                     channel.start_at(known.psn);
                 }
-                // A capture that began later shows other numbers.
                 self.requesters.insert((pair, direction, known.requester_qp), index);
             }
         }

@@ -88,6 +88,12 @@ impl Responder {
         Missing::NotKnown
     }
 
+    /// It waits for `psn`, which the tap had taken for received.
+    pub fn wait_for(&mut self, psn: Psn) {
+        self.next = Some(psn);
+        self.is_complaining = false;
+    }
+
     /// It was not ready for the request at `psn`.
     pub fn on_refused(&mut self, psn: Psn) {
         if self.next.is_some_and(|next| psn.is_before(next)) {

@@ -25,8 +25,10 @@ pub(crate) struct RoceSeen<'a> {
     /// The capture says that the capturing host sent it (`Some(true)`) or received it.
     pub is_from_us: Option<bool>,
     pub packet: &'a RocePacket,
-    /// Its invariant CRC or a checksum is wrong.
-    pub is_bad: bool,
+    /// Its invariant CRC is wrong.
+    pub is_icrc_bad: bool,
+    /// Its IP or UDP checksum is wrong, in a capture where invariant CRCs are right.
+    pub is_checksum_bad: bool,
     /// Its invariant CRC is right.
     pub is_proven: bool,
     pub cm: Option<&'a CmMessage>,
