@@ -11,6 +11,8 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
     /// Link speed in bits per second: turns pause quanta into nanoseconds. Unknown by default.
     pub link_speed_bps: Option<u64>,
+    /// A pause that lasts as long is a storm, in nanoseconds.
+    pub pause_storm_ns: i64,
     /// UDP destination ports read as VXLAN.
     pub vxlan_ports: Vec<u16>,
     /// UDP destination ports read as RoCEv2.
@@ -50,6 +52,7 @@ impl Default for Options {
         Self {
             threads: None,
             link_speed_bps: None,
+            pause_storm_ns: 200_000_000,
             vxlan_ports: vec![4789, 8472],
             roce_ports: vec![4791],
             roce_endpoints: Vec::new(),

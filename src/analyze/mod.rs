@@ -3,6 +3,7 @@
 mod connection;
 mod duplicates;
 mod holes;
+mod pause;
 mod probe;
 mod roce;
 pub(crate) mod segment;
@@ -12,11 +13,12 @@ mod tcp_wireshark;
 
 pub(crate) use connection::{Connection, SeenSegment, Side};
 pub(crate) use duplicates::{Copy, CopyFinder, CopyKind, Sighting};
+pub(crate) use pause::{PauseInterval, PauseTracker};
 pub(crate) use probe::{Probe, ProbeTracker};
 pub use roce::RoceEndpoint;
 pub(crate) use roce::{
-    Channel, Fabric, Message, NO_CHANNEL, NO_MESSAGE, RoceCause, RoceEvent, RoceEventKind, RoceEvidence, RoceJudgement,
-    RoceSeen, Tap,
+    Channel, Fabric, LeftOut, Message, NO_CHANNEL, NO_MESSAGE, RoceCause, RoceEvent, RoceEventKind, RoceEvidence, RoceJudgement,
+    RoceSeen, Service, Tap,
 };
 pub(crate) use tcp_story::{
     Event as StoryEvent, EventKind, Frames, Mark, Quantiles, SideStory, Story, StorySummary,

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::finish;
+use super::pause::PauseStage;
 use super::roce::{RoceStage, needs_analysis};
 use super::rows;
 use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut, quoted_frame};
@@ -39,6 +40,7 @@ pub(crate) struct Sinks {
     pub roce_messages: Option<Sink<RoceMessageRow>>,
     pub roce_events: Option<Sink<RoceEventRow>>,
     pub pause: Option<Sink<PauseRow>>,
+    pub pause_intervals: Option<Sink<PauseIntervalRow>>,
     pub tunnels: Option<Sink<TunnelRow>>,
     pub probes: Option<Sink<ProbeRow>>,
     pub icmp: Option<Sink<IcmpRow>>,
@@ -53,7 +55,8 @@ macro_rules! each_sink {
         let sinks = $sinks;
         each_sink!(@ sinks, $id, $sink, $body;
             packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce,
-            roce_qps RoceQps, roce_messages RoceMessages, roce_events RoceEvents, pause Pause, tunnels Tunnels,
+            roce_qps RoceQps, roce_messages RoceMessages, roce_events RoceEvents, pause Pause,
+            pause_intervals PauseIntervals, tunnels Tunnels,
             probes Probes, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
     }};
     (@ $sinks:ident, $id:ident, $sink:ident, $body:expr; $($field:ident $variant:ident),*) => {
@@ -91,6 +94,7 @@ pub(crate) struct Core {
     tcp_hold: TcpHold,
     /// `None` where no table needs it.
     pub roce: Option<RoceStage>,
+    pub pauses: Option<PauseStage>,
 }
 
 /// What building rows of a window needs.
@@ -141,6 +145,8 @@ impl Core {
         Self {
             options: options.clone(),
             roce: RoceStage::needed(&sinks, options),
+            pauses: (has_quality || sinks.pause_intervals.is_some())
+                .then(|| PauseStage::new(options, sinks.pause_intervals.is_some())),
             config,
             sinks,
             chunks: Vec::new(),
@@ -242,6 +248,9 @@ impl Core {
         if let Some(roce) = &mut self.roce {
             roce.on_window(&context, now_ns, is_parallel, &mut self.sinks);
         }
+        if let Some(pauses) = &mut self.pauses {
+            pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
+        }
         let chunks = context.decoded.chunks.len();
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.add_window(&context, self.needs.verdicts, is_parallel);
@@ -334,6 +343,10 @@ impl Core {
         story::event_table(self);
         if let Some(roce) = &mut self.roce {
             roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
+        }
+        if let Some(pauses) = &mut self.pauses {
+            let (now_ns, speed) = (self.latest_ns.unwrap_or(0), self.options.link_speed_bps);
+            pauses.finish(now_ns, self.first_time_ns, speed, self.sinks.pause_intervals.as_mut());
         }
         finish::capture_tables(self, facts);
         each_sink!(&mut self.sinks, |_id, sink| sink.flush());

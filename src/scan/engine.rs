@@ -131,6 +131,7 @@ fn needs_flows(request: &ScanRequest) -> bool {
         | TableId::Probes
         | TableId::CaptureQuality => true,
         TableId::Pause
+        | TableId::PauseIntervals
         | TableId::Arp
         | TableId::Interfaces
         | TableId::RoceQps
@@ -145,7 +146,7 @@ fn needs_flows(request: &ScanRequest) -> bool {
 fn check_filter(request: &ScanRequest) -> Result<(), Error> {
     let (has_time, has_hosts, has_ports) = match request.table {
         TableId::Interfaces | TableId::CaptureQuality => (false, false, false),
-        TableId::Pause => (true, false, false),
+        TableId::Pause | TableId::PauseIntervals => (true, false, false),
         TableId::Arp
         | TableId::Probes
         | TableId::RoceQps
@@ -189,6 +190,7 @@ fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
             TableId::RoceMessages => sinks.roce_messages = sink(projection, filter),
             TableId::RoceEvents => sinks.roce_events = sink(projection, filter),
             TableId::Pause => sinks.pause = sink(projection, filter),
+            TableId::PauseIntervals => sinks.pause_intervals = sink(projection, filter),
             TableId::Tunnels => sinks.tunnels = sink(projection, filter),
             TableId::Probes => sinks.probes = sink(projection, filter),
             TableId::Icmp => sinks.icmp = sink(projection, filter),

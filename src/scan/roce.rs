@@ -9,7 +9,7 @@ use super::core::{Context, Sinks};
 use super::roce_story;
 use super::rows::{roce_of, roce_row};
 use super::sink::Sink;
-use crate::analyze::{Fabric, HoldLimits, Mark, NO_CHANNEL, NO_MESSAGE, RoceEvidence, RoceJudgement, RoceSeen};
+use crate::analyze::{Fabric, HoldLimits, LeftOut, Mark, NO_CHANNEL, NO_MESSAGE, RoceEvidence, RoceJudgement, RoceSeen};
 use crate::capture::Record;
 use crate::options::Options;
 use crate::tables::*;
@@ -127,6 +127,21 @@ impl RoceStage {
             });
             self.take_messages(context.first_time_ns, sinks);
         }
+    }
+
+    /// RoCE packets so far.
+    pub fn packets(&self) -> u64 {
+        self.rows
+    }
+
+    /// Packets that found no place.
+    pub fn left_out(&self) -> LeftOut {
+        let mut sum = LeftOut::default();
+        for fabric in &self.fabrics {
+            sum.over_limit += fabric.left_out.over_limit;
+            sum.without_requests += fabric.left_out.without_requests;
+        }
+        sum
     }
 
     /// Gives new queue pairs and messages their numbers, in the order of their first packets.

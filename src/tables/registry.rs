@@ -17,6 +17,7 @@ pub enum TableId {
     RoceMessages,
     RoceEvents,
     Pause,
+    PauseIntervals,
     Tunnels,
     Probes,
     Icmp,
@@ -26,7 +27,7 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 16] = [
+pub const TABLES: [TableId; 17] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
@@ -37,6 +38,7 @@ pub const TABLES: [TableId; 16] = [
     TableId::RoceMessages,
     TableId::RoceEvents,
     TableId::Pause,
+    TableId::PauseIntervals,
     TableId::Tunnels,
     TableId::Probes,
     TableId::Icmp,
@@ -71,6 +73,7 @@ impl TableId {
             Self::RoceMessages => RoceMessageRow::table(),
             Self::RoceEvents => RoceEventRow::table(),
             Self::Pause => PauseRow::table(),
+            Self::PauseIntervals => PauseIntervalRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
             Self::Icmp => IcmpRow::table(),

@@ -358,7 +358,7 @@ impl Fabric {
             self.left_out.without_requests += 1;
             return;
         };
-        self.channels[index as usize].on_notification(seen.mark);
+        self.channels[index as usize].on_notification(seen);
         self.out.placed.push(Placed { at: seen.at, channel: index, message: NO_MESSAGE });
     }
 

@@ -191,7 +191,7 @@ impl Messages {
             payload_bytes: if part.operation.has_response() { 0 } else { u64::from(part.payload_bytes) },
             imm: part.imm,
             has_start: part.starts,
-            has_end: part.ends,
+            has_end: false,
             packets: 1,
             response_packets: 0,
             response_first: None,

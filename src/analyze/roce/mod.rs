@@ -23,9 +23,9 @@ mod tests;
 
 pub(crate) use channel::Channel;
 pub(crate) use event::{RoceEvent, RoceEventKind};
-pub(crate) use fabric::{Fabric, NO_CHANNEL, NO_MESSAGE};
+pub(crate) use fabric::{Fabric, LeftOut, NO_CHANNEL, NO_MESSAGE};
 pub(crate) use message::Message;
 pub(crate) use path::Tap;
-pub(crate) use types::{Cause as RoceCause, Evidence as RoceEvidence, RoceJudgement, RoceSeen};
+pub(crate) use types::{Cause as RoceCause, Evidence as RoceEvidence, RoceJudgement, RoceSeen, Service};
 
 pub use types::RoceEndpoint;

@@ -4,7 +4,7 @@ use super::types::RoceSeen;
 
 /// What is known of the way between two addresses, by direction: 0 from the lower address, 1 from the higher one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Path {
+pub(crate) struct Path {
     /// How often packets of the direction were found lost, copied, damaged or marked before they came to the tap.
     touched_before: [u32; 2],
     /// How often packets of the direction passed the tap and did not arrive.

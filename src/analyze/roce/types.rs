@@ -273,10 +273,6 @@ impl Evidence {
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-
-    pub fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
 }
 
 /// What is said of one packet once it can be said.
