@@ -75,7 +75,8 @@ struct Pair {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     requester_qp: u32,
-    psn: Psn,
+    /// Number of its first request.
+    psn: Option<Psn>,
     by: PairedBy,
     path_mtu: Option<u32>,
 }
@@ -244,9 +245,9 @@ impl Fabric {
                 channel.paired_by = known.by;
                 channel.set_mtu(known.path_mtu);
                 // A capture that began later shows other numbers.
-                let is_start = (0..FIRST_WINDOW).contains(&seen.psn().since(known.psn));
-                if is_start && matches!(known.by, PairedBy::Cm | PairedBy::Log) {
-                    channel.start_at(known.psn);
+                let is_start = |psn: &Psn| (0..FIRST_WINDOW).contains(&seen.psn().since(*psn));
+                if let Some(psn) = known.psn.filter(is_start) {
+                    channel.start_at(psn);
                 }
                 self.requesters.insert((pair, direction, known.requester_qp), index);
             }
@@ -269,7 +270,7 @@ impl Fabric {
         let own = self.endpoints.iter().filter(|end| end.ip == seen.src_ip);
         let end = own.min_by_key(|end| seen.psn().since(Psn::new(end.psn)).unsigned_abs())?;
         let is_near = seen.psn().since(Psn::new(end.psn)).unsigned_abs() < FAR as u32;
-        let (requester_qp, psn) = (end.qpn, Psn::new(end.psn));
+        let (requester_qp, psn) = (end.qpn, Some(Psn::new(end.psn)));
         is_near.then_some(Known { requester_qp, psn, by: PairedBy::Log, path_mtu: None })
     }
 
@@ -329,7 +330,7 @@ impl Fabric {
                 }
             }
             None => {
-                let known = Known { requester_qp: responder_qp, psn: Psn::default(), by, path_mtu: None };
+                let known = Known { requester_qp: responder_qp, psn: None, by, path_mtu: None };
                 self.known.insert((pair, back, requester_qp), known);
             }
         }
