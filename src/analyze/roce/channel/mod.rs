@@ -176,6 +176,9 @@ impl Channel {
         self.last_ns = self.last_ns.max(mark.time_ns);
         self.counts.requests += 1;
         self.note_marks(seen);
+        if seen.ecn() == 3 {
+            path.add_mark(self.ends.direction);
+        }
         if !ends && operation != Operation::Read {
             self.learn_mtu(packet.payload_bytes);
         }
