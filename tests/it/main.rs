@@ -15,6 +15,7 @@ mod join;
 mod layout;
 mod memory;
 mod observer;
+mod roce_lab;
 mod samples;
 mod tcp_story;
 mod threads;
