@@ -15,6 +15,7 @@ Every table, scan and batch speaks the Arrow PyCapsule interface.
 from ._capture import Capture, Finding, Summary, open, tables
 from ._core import __version__
 from ._errors import LimitError, NotACaptureError, UsageError, WirelabError
+from ._grade import Lab, Report, grade
 from ._match import Matches, match
 from ._scan import RecordBatch, Scan, scan
 from ._table import Table
@@ -22,16 +23,19 @@ from ._table import Table
 __all__ = [
     "Capture",
     "Finding",
+    "Lab",
     "LimitError",
     "Matches",
     "NotACaptureError",
     "RecordBatch",
+    "Report",
     "Scan",
     "Summary",
     "Table",
     "UsageError",
     "WirelabError",
     "__version__",
+    "grade",
     "match",
     "open",
     "scan",

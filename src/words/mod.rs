@@ -59,6 +59,13 @@ pub fn has(key: &str) -> bool {
     table(Lang::En).contains_key(key)
 }
 
+/// The rests of all keys that begin with `prefix`, in order.
+pub fn keys(prefix: &str) -> Vec<String> {
+    let mut keys: Vec<_> = table(Lang::En).keys().filter_map(|key| key.strip_prefix(prefix)).map(str::to_owned).collect();
+    keys.sort_unstable();
+    keys
+}
+
 fn table(lang: Lang) -> &'static HashMap<String, String> {
     static EN: LazyLock<HashMap<String, String>> = LazyLock::new(|| flatten(&EN_TEXT));
     static ZH: LazyLock<HashMap<String, String>> = LazyLock::new(|| flatten(&ZH_TEXT));
@@ -68,17 +75,19 @@ fn table(lang: Lang) -> &'static HashMap<String, String> {
     }
 }
 
-const EN_TEXT: [&str; 4] = [
+const EN_TEXT: [&str; 5] = [
     include_str!("errors.en.toml"),
     include_str!("quality.en.toml"),
     include_str!("tcp.en.toml"),
     include_str!("match.en.toml"),
+    include_str!("grade.en.toml"),
 ];
-const ZH_TEXT: [&str; 4] = [
+const ZH_TEXT: [&str; 5] = [
     include_str!("errors.zh.toml"),
     include_str!("quality.zh.toml"),
     include_str!("tcp.zh.toml"),
     include_str!("match.zh.toml"),
+    include_str!("grade.zh.toml"),
 ];
 
 /// `[a] b = "x"` becomes `a.b`. A file that does not parse leaves its keys out; the test below keeps that from shipping.

@@ -9,6 +9,8 @@ mod support;
 mod corpus;
 mod docs;
 mod file_sets;
+#[cfg(feature = "grade")]
+mod grade;
 mod hostile;
 mod inputs;
 mod join;
