@@ -13,6 +13,7 @@ mod observer;
 mod overview;
 mod request;
 mod scan;
+mod sql;
 mod stream;
 mod table;
 
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(grade::new_lab, module)?)?;
     module.add_function(wrap_pyfunction!(grade::report_schema, module)?)?;
     module.add_function(wrap_pyfunction!(grade::check_lab, module)?)?;
+    module.add_function(wrap_pyfunction!(sql::sql, module)?)?;
     module.add_function(wrap_pyfunction!(table::tables, module)?)?;
     module.add_function(wrap_pyfunction!(table::table_columns, module)?)?;
     #[cfg(debug_assertions)]

@@ -17,7 +17,7 @@ mod tcp_tables;
 
 pub(crate) use capture_tables::*;
 pub(crate) use cell::{FrameList, NameSet, SackList, Symbol, TimeNs};
-pub use column::{ColumnDef, Projection, TableDef};
+pub use column::{ColumnDef, Projection, TableDef, type_name};
 pub(crate) use column::{RowSubject, TableBuilder, TableRow, nearest};
 pub(crate) use control_tables::*;
 pub(crate) use flow_tables::*;

@@ -18,6 +18,7 @@ mod layout;
 mod memory;
 mod observer;
 mod samples;
+mod sql;
 mod tcp_story;
 mod threads;
 mod traps;

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from .. import _core
 from .._errors import UsageError, WirelabError
 from .._words import LANGUAGES, default_lang
-from . import _grade, _info, _labs, _match, _table
+from . import _grade, _info, _labs, _match, _sql, _table
 
 DONE, NOTHING_READ, CALL_AT_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except UsageError as error:
-        return _complain(str(error), CALL_AT_FAULT)
+        return _complain(getattr(error, "messages", {}).get(lang) or str(error), CALL_AT_FAULT)
     except (WirelabError, OSError) as error:
         return _complain(getattr(error, "messages", {}).get(lang) or _text(error), NOTHING_READ)
     except MemoryError:
@@ -115,6 +115,29 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--lang", choices=LANGUAGES, help=argparse.SUPPRESS)
     _add_reading(table)
     table.set_defaults(run=_table.run)
+
+    query = commands.add_parser(
+        "sql", help="a query over the tables, as SQLite reads it", description="A query over the tables of captures."
+    )
+    query.add_argument("query", metavar="QUERY", nargs="?", help='such as "SELECT src_ip, count(*) FROM tcp GROUP BY 1"')
+    query.add_argument(
+        "files",
+        metavar="[NAME=]FILE",
+        nargs="*",
+        help="capture files; those without a name are one capture, those of a NAME another: NAME.tcp_flows",
+    )
+    query.add_argument("--tables", action="store_true", help="list all tables with their columns")
+    query.add_argument(
+        "--param", metavar="NAME=VALUE", action="append", help="the value of :NAME in the query; may be repeated"
+    )
+    query.add_argument("--format", choices=_table.FORMATS, default="table", help="(default: table, for people)")
+    query.add_argument("-o", "--output", metavar="OUT", help="write to this file")
+    query.add_argument("--limit-time", metavar="SECONDS", help="most seconds that the query runs (default: 30)")
+    query.add_argument("--limit-rows", metavar="N", help="most rows of the result (default: 10000000)")
+    query.add_argument("--limit-memory", metavar="SIZE", help="most memory of the result (default: 1GiB)")
+    query.add_argument("--lang", choices=LANGUAGES, help="language of messages (default: that of the environment)")
+    _add_reading(query)
+    query.set_defaults(run=_sql.run)
 
     compare = commands.add_parser(
         "match", help="two captures of the same traffic: what was lost, delayed, reordered between them"
