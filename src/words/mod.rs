@@ -68,17 +68,21 @@ fn table(lang: Lang) -> &'static HashMap<String, String> {
     }
 }
 
-const EN_TEXT: [&str; 4] = [
+const EN_TEXT: [&str; 6] = [
     include_str!("errors.en.toml"),
     include_str!("quality.en.toml"),
     include_str!("tcp.en.toml"),
     include_str!("match.en.toml"),
+    include_str!("logs.en.toml"),
+    include_str!("submission.en.toml"),
 ];
-const ZH_TEXT: [&str; 4] = [
+const ZH_TEXT: [&str; 6] = [
     include_str!("errors.zh.toml"),
     include_str!("quality.zh.toml"),
     include_str!("tcp.zh.toml"),
     include_str!("match.zh.toml"),
+    include_str!("logs.zh.toml"),
+    include_str!("submission.zh.toml"),
 ];
 
 /// `[a] b = "x"` becomes `a.b`. A file that does not parse leaves its keys out; the test below keeps that from shipping.

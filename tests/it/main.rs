@@ -13,9 +13,13 @@ mod hostile;
 mod inputs;
 mod join;
 mod layout;
+#[cfg(feature = "logs")]
+mod logs;
 mod memory;
 mod observer;
 mod samples;
+#[cfg(feature = "grade")]
+mod submission;
 mod tcp_story;
 mod threads;
 mod traps;
