@@ -75,20 +75,24 @@ fn table(lang: Lang) -> &'static HashMap<String, String> {
     }
 }
 
-const EN_TEXT: [&str; 6] = [
+const EN_TEXT: [&str; 8] = [
     include_str!("errors.en.toml"),
     include_str!("quality.en.toml"),
     include_str!("tcp.en.toml"),
     include_str!("match.en.toml"),
     include_str!("sql.en.toml"),
+    include_str!("logs.en.toml"),
+    include_str!("submission.en.toml"),
     include_str!("grade.en.toml"),
 ];
-const ZH_TEXT: [&str; 6] = [
+const ZH_TEXT: [&str; 8] = [
     include_str!("errors.zh.toml"),
     include_str!("quality.zh.toml"),
     include_str!("tcp.zh.toml"),
     include_str!("match.zh.toml"),
     include_str!("sql.zh.toml"),
+    include_str!("logs.zh.toml"),
+    include_str!("submission.zh.toml"),
     include_str!("grade.zh.toml"),
 ];
 

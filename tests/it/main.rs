@@ -15,10 +15,14 @@ mod hostile;
 mod inputs;
 mod join;
 mod layout;
+#[cfg(feature = "logs")]
+mod logs;
 mod memory;
 mod observer;
 mod samples;
 mod sql;
+#[cfg(feature = "grade")]
+mod submission;
 mod tcp_story;
 mod threads;
 mod traps;
