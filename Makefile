@@ -69,8 +69,8 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS
 	fuzz/run.sh $(FUZZ_SECONDS)
 
 docs: ## write docs/tables.md from the declarations, and the Rust documentation
-	cargo run -p wirelab --example write_docs
-	RUSTDOCFLAGS="-D warnings" cargo doc -p wirelab --no-deps
+	cargo run -p wirelab --features logs --example write_docs
+	RUSTDOCFLAGS="-D warnings" cargo doc -p wirelab --all-features --no-deps
 
 clean: ## remove what was built here
 	rm -rf target $(VENV)

@@ -91,13 +91,19 @@ pub fn markdown() -> String {
          Times are nanoseconds since 1970-01-01 UTC, exact. `file_no` and `frame_no` together name a frame.\n",
     );
     for definition in TABLES.iter().map(|table| table.definition()).chain([MatchRow::table()]) {
-        text.push_str(&format!("\n## `{}`\n\n{}\n\n", definition.name, one_line(definition.doc)));
-        text.push_str("| column | type | null | meaning |\n|---|---|---|---|\n");
-        for column in &definition.columns {
-            let null = if column.is_nullable { "yes" } else { "" };
-            let (name, kind, doc) = (column.name, type_name(&column.data_type), one_line(column.doc));
-            text.push_str(&format!("| `{name}` | {kind} | {null} | {doc} |\n"));
-        }
+        text.push_str(&markdown_of(definition, "##"));
+    }
+    text
+}
+
+/// One table for a documentation page, under a heading such as `##`.
+pub(crate) fn markdown_of(definition: &TableDef, heading: &str) -> String {
+    let mut text = format!("\n{heading} `{}`\n\n{}\n\n", definition.name, one_line(definition.doc));
+    text.push_str("| column | type | null | meaning |\n|---|---|---|---|\n");
+    for column in &definition.columns {
+        let null = if column.is_nullable { "yes" } else { "" };
+        let (name, kind, doc) = (column.name, type_name(&column.data_type), one_line(column.doc));
+        text.push_str(&format!("| `{name}` | {kind} | {null} | {doc} |\n"));
     }
     text
 }
