@@ -26,6 +26,7 @@ const FAR: i32 = 1 << 20;
 /// The first request seen may be so far behind the first one sent: those before it were lost.
 const FIRST_WINDOW: i32 = 4_096;
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
+const EXPIRE_EVERY_ROWS: u64 = 65_536;
 const QUIET_NS: i64 = 2_000_000_000;
 
 /// Where a packet of this window belongs.
@@ -113,6 +114,7 @@ pub(crate) struct Fabric {
     cm: CmWatch,
     active: Vec<u32>,
     next_expiry_ns: Option<i64>,
+    expired_row: u64,
     numbered: usize,
     pub left_out: LeftOut,
     pub out: Outs,
@@ -385,9 +387,12 @@ impl Fabric {
 
     /// Judges what waits too long, and lets quiet queue pairs give memory back.
     pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits) {
-        if self.next_expiry_ns.is_some_and(|next| now_ns < next) {
+        // Also where a capture's clock stands still.
+        let is_due = row_now.saturating_sub(self.expired_row) >= EXPIRE_EVERY_ROWS;
+        if !is_due && self.next_expiry_ns.is_some_and(|next| now_ns < next) {
             return;
         }
+        self.expired_row = row_now;
         self.next_expiry_ns = Some(now_ns.saturating_add(EXPIRE_EVERY_NS));
         let Self { active, channels, pairs, out, .. } = self;
         active.retain(|index| {

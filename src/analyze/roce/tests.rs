@@ -30,6 +30,7 @@ struct Craft {
     from: u8,
     to: u8,
     ip_id: Option<u16>,
+    if_index: u32,
     traffic_class: u8,
     is_icrc_bad: bool,
     packet: RocePacket,
@@ -39,7 +40,7 @@ struct Craft {
 fn packet(from: u8, opcode: u8, dest_qp: u32, psn: u32) -> Craft {
     let to = if from == A { B } else { A };
     let packet = RocePacket { opcode, dest_qp, psn: psn & 0xff_ffff, payload_bytes: 1_024, ..RocePacket::default() };
-    Craft { from, to, ip_id: None, traffic_class: 0x6a, is_icrc_bad: false, packet, cm: None }
+    Craft { from, to, ip_id: None, if_index: 0, traffic_class: 0x6a, is_icrc_bad: false, packet, cm: None }
 }
 
 /// A SEND of one packet, to queue pair 0x20 unless `qp` says otherwise.
@@ -96,6 +97,7 @@ impl Lab {
             dst_ip: ip(craft.to),
             interface: 0,
             vni: None,
+            if_index: craft.if_index,
             ip_id: Some(ip_id),
             ttl: 64,
             traffic_class: craft.traffic_class,
@@ -282,6 +284,14 @@ fn silence_before_it_makes_a_repetition_a_timeout_and_tries_without_end_go_unans
 }
 
 #[test]
+fn a_nak_that_brings_no_step_back_is_not_why_the_timer_does_later() {
+    let mut lab = Lab::default();
+    lab.all([send(0), send(1), send(2), answer(SEQUENCE_NAK, 1)]).wait(2_000 * MS);
+    lab.all([send(1), send(2), answer(ACK, 2)]).finish();
+    assert_eq!((lab.said(5).1, lab.said(6).1), ("timeout", "timeout"));
+}
+
+#[test]
 fn the_same_identification_means_that_the_network_copied_the_packet() {
     let mut lab = Lab::default();
     lab.all([send(0).id(50), send(1).id(51), send(1).id(51), send(2).id(52), answer(ACK, 2)]).finish();
@@ -289,6 +299,26 @@ fn the_same_identification_means_that_the_network_copied_the_packet() {
     assert_eq!(lab.said(4), ("new", "", "in_order"));
     let counts = &lab.channel(0).counts;
     assert_eq!((counts.network_duplicates, counts.resent_total(), counts.duplicates), (1, 0, 1));
+}
+
+#[test]
+fn copies_made_by_the_capture_are_no_duplicates_of_the_network() {
+    // All devices of a host: each packet on two of them.
+    let mut lab = Lab::default();
+    for psn in 0..3 {
+        let first = Craft { if_index: 4, ..send(psn).id(50 + psn as u16) };
+        lab.all([first.clone(), Craft { if_index: 7, ..first }]);
+    }
+    lab.see(answer(ACK, 2)).finish();
+    assert_eq!((lab.said(1), lab.said(2)), (("new", "", "in_order"), ("capture_duplicate", "", "")));
+    assert_eq!(lab.channel(0).counts.network_duplicates, 0);
+    // A mirror port gives every packet twice; the network copies a few.
+    let mut lab = Lab::default();
+    for psn in 0..20 {
+        lab.all([send(psn).id(50 + psn as u16), send(psn).id(50 + psn as u16)]);
+    }
+    lab.finish();
+    assert_eq!(lab.said(40).0, "capture_duplicate");
 }
 
 #[test]

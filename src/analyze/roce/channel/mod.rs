@@ -190,7 +190,15 @@ impl Channel {
             (Some(bytes), Some(mtu)) => bytes.div_ceil(mtu).max(1),
             _ => 1,
         };
-        let request = Request { psn, span, operation, ip_id: seen.ip_id, ttl: seen.ttl, time_ns: mark.time_ns };
+        let request = Request {
+            psn,
+            span,
+            operation,
+            ip_id: seen.ip_id,
+            ttl: seen.ttl,
+            if_index: seen.if_index,
+            time_ns: mark.time_ns,
+        };
         let sending = match self.ends.service {
             Service::Ud => self.datagram(&request),
             _ => self.requester.on_request(&request),
