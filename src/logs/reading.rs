@@ -122,9 +122,9 @@ pub(super) fn line_at(text: &str, byte: usize) -> u64 {
 
 /// Lines of a text. Of a line that no tool prints, only the beginning is looked at.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(|line| match line.len() <= MAX_LINE_BYTES {
-        true => line,
-        false => line.get(..line.floor_char_boundary(MAX_LINE_BYTES)).unwrap_or(line),
+    text.lines().map(|line| {
+        let cut = (0..4).map(|back| MAX_LINE_BYTES - back).find(|at| line.is_char_boundary(*at));
+        cut.and_then(|at| line.get(..at)).unwrap_or(line)
     })
 }
 

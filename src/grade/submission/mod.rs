@@ -23,7 +23,7 @@ use crate::logs::{LogKind, MAX_LOG_BYTES};
 
 pub use assign::{Assigned, Assignment, InputAssignment, InputKind, InputSpec, assign, check_pattern};
 pub use finding::SubmissionFinding;
-pub use folder::children;
+pub use folder::{children, may_be_class};
 
 /// Most findings of one submission; nobody reads more.
 const MAX_FINDINGS: usize = 200;

@@ -41,8 +41,19 @@ static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:^|\s)
 static PORT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:Connecting to host \S+, port|Server listening on(?: port)?) (\d+)").ok());
 
-const MARKS: [&str; 5] =
-    ["Connecting to host ", "iperf3: ", "[ ID] Interval", "[ ID][Role] Interval", "Server listening on "];
+const MARKS: [&str; 4] = ["Connecting to host ", "[ ID] Interval", "[ ID][Role] Interval", "Server listening on "];
+
+/// `iperf3: error - unable to connect to server`, `iperf3: interrupt - the client has terminated`, and what a shell says of
+/// it. That somebody wrote "iperf3: it was fast" is none.
+fn error_of(line: &str) -> Option<&str> {
+    let (before, message) = line.split_once("iperf3: ")?;
+    let message = message.trim();
+    let starts =
+        ["error", "interrupt", "the client", "the server", "exiting", "unable", "command not found", "parameter"];
+    let is_error = starts.iter().any(|start| message.starts_with(start));
+    let is_alone = before.trim().is_empty() || before.trim_end().ends_with([':', ']']) || message.contains(" - ");
+    (is_error && is_alone).then_some(message)
+}
 
 /// iperf 2 is another program with other output: "Client connecting to 10.0.0.1, TCP port 5001".
 pub(super) fn is_version_2(text: &str) -> bool {
@@ -138,9 +149,8 @@ impl<'a> Parser<'a> {
             self.row.server_port = self.server_port;
         } else if line.contains("Reverse mode, remote host ") {
             self.is_reverse = true;
-        } else if let Some((_, error)) = line.split_once("iperf3: ") {
+        } else if let Some(error) = error_of(line) {
             self.begin();
-            let error = error.trim();
             self.row.error.get_or_insert_with(|| error.trim_start_matches("error - ").to_owned());
             self.reading.says("iperf3_error", Severity::Error, None, Some(line_no), error);
         } else {
@@ -305,10 +315,10 @@ impl<'a> Parser<'a> {
             Some(socket) => {
                 let stream_no = self.stream_of(socket);
                 if let Some(stream) = self.streams.get_mut(stream_no as usize - 1) {
-                    totals.into_stream(stream, counter.filter(|_| !self.is_udp), is_receiver);
+                    totals.add_to_stream(stream, counter.filter(|_| !self.is_udp), is_receiver);
                 }
             }
-            None => totals.into_test(&mut self.row, counter.filter(|_| !self.is_udp), is_receiver),
+            None => totals.add_to_test(&mut self.row, counter.filter(|_| !self.is_udp), is_receiver),
         }
     }
 
@@ -362,7 +372,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn into_stream(&self, stream: &mut StreamRow, retransmits: Option<u64>, is_receiver: bool) {
+    fn add_to_stream(&self, stream: &mut StreamRow, retransmits: Option<u64>, is_receiver: bool) {
         stream.direction = Some(self.way);
         if is_receiver {
             (stream.received_bytes, stream.received_bps) = (self.amount, self.rate);
@@ -381,7 +391,7 @@ impl Totals {
         }
     }
 
-    fn into_test(&self, row: &mut Iperf3Row, retransmits: Option<u64>, is_receiver: bool) {
+    fn add_to_test(&self, row: &mut Iperf3Row, retransmits: Option<u64>, is_receiver: bool) {
         let is_back = self.way == REVERSE && row.direction == Some(BOTH);
         let (bytes, bps) = match (is_back, is_receiver) {
             (false, false) => (&mut row.sent_bytes, &mut row.sent_bps),

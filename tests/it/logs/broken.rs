@@ -151,6 +151,14 @@ fn what_is_no_log_is_refused_with_a_reason() {
         assert_eq!(error(kind, b"I did the lab and it was fun.\n"), LogError::NotThisKind { kind, looks_like: None });
         assert_eq!(error(kind, b"{\"a\": [1, 2, 3]}"), LogError::NotThisKind { kind, looks_like: None });
     }
+    for prose in [
+        "We measured with iperf3: it was fast.\n",
+        "RDMA_Write BW Test results are below\n",
+        "Then I sent a ping: no answer.\n",
+    ] {
+        assert_eq!(logs::detect(prose.as_bytes()), None, "{prose}");
+    }
+    assert_eq!(logs::detect(b"bash: iperf3: command not found\n"), Some(LogKind::Iperf3));
     let iperf2 = b"------------------------------------------------------------\nClient connecting to 10.0.0.1, TCP port 5001\n[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec\n";
     assert_eq!(error(LogKind::Iperf3, iperf2), LogError::Iperf2);
     assert_eq!(logs::detect(iperf2), None);
