@@ -222,6 +222,7 @@ fn links_and_pipes_are_not_followed() {
     std::os::unix::fs::symlink(scratch.path(), scratch.path().join("loop")).unwrap();
     let made = std::process::Command::new("mkfifo").arg(scratch.path().join("pipe")).status().unwrap();
     assert!(made.success());
+    assert!(read(&scratch.path().join("pipe"), &SubmissionLimits::default()).is_err());
     let submission = read(scratch.path(), &SubmissionLimits::default()).unwrap();
     assert_eq!(names(&submission), ["a.pcap"]);
     let expected = [("link", "loop"), ("link", "passwd.txt"), ("special_file", "pipe")];

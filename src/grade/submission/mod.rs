@@ -139,6 +139,10 @@ impl SubmittedFile {
 /// Reads a submission from disk: a folder, a zip, or one file. Fails only where `path` itself cannot be read.
 pub fn read(path: &Path, limits: &SubmissionLimits) -> Result<Submission, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    if !metadata.is_dir() && !metadata.is_file() {
+        // A pipe would be waited for without end.
+        return Err(Error::Usage(format!("{}: is neither a folder nor a file", path.display())));
+    }
     let mut collector = Collector::new(limits);
     if metadata.is_dir() {
         folder::read(path, &mut collector).map_err(|error| Error::io(path, error))?;

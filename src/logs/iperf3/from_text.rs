@@ -64,12 +64,12 @@ pub(super) fn is_version_2(text: &str) -> bool {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    if is_version_2(text) {
-        return false;
-    }
-    lines(text).any(|line| {
-        MARKS.iter().any(|mark| line.contains(mark)) || (line.contains("bits/sec") && matches(&FIGURES, line).is_some())
-    })
+    let is_mark = |line: &str| {
+        MARKS.iter().any(|mark| line.contains(mark))
+            || error_of(line).is_some()
+            || (line.contains("bits/sec") && matches(&FIGURES, line).is_some())
+    };
+    !is_version_2(text) && lines(text).any(is_mark)
 }
 
 pub(super) fn read(text: &str, tests: &mut Tests, reading: &mut Reading) {
