@@ -20,6 +20,10 @@ pub enum Error {
     Usage(String),
     /// Arrow refused to build or write a batch.
     Arrow(arrow_schema::ArrowError),
+    /// A query is at fault, or reached a limit. `message` is what SQLite says, `offset` the byte of the query that it speaks
+    /// of, `excerpt` the line there with a mark below it; the last two may be missing.
+    #[cfg(feature = "sql")]
+    Sql { fault: crate::sql::Fault, message: String, offset: Option<usize>, excerpt: String },
     /// The observer asked to stop.
     Cancelled,
 }
@@ -55,6 +59,11 @@ impl Error {
             }
             Self::Usage(message) => message.clone(),
             Self::Arrow(error) => error.to_string(),
+            #[cfg(feature = "sql")]
+            Self::Sql { fault, message, excerpt, .. } => {
+                let sentence = fault.say(lang, message);
+                if excerpt.is_empty() { sentence } else { format!("{sentence}\n{excerpt}") }
+            }
             Self::Cancelled => words::say(lang, "error.cancelled", &[]),
         }
     }

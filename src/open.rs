@@ -15,6 +15,10 @@ use crate::options::Options;
 use crate::scan::{Engine, ScanRequest, Summary};
 use crate::tables::TableId;
 
+/// Stored bytes below which a table is computed whole, whatever columns a query reads: the next one will read others, and
+/// going through the capture again costs more than they do.
+#[cfg(feature = "sql")]
+const WHOLE_TABLES_BYTES: u64 = 64 << 20;
 /// Most bytes kept of an input that can be read only once (standard input, a reader).
 const KEPT_INPUT_BYTES: u64 = 2 << 30;
 
@@ -31,18 +35,38 @@ impl TableData {
     }
 }
 
-/// A capture of one or more files. Tables are computed when they are first asked for, then kept.
+/// A capture of one or more files. Tables are computed when they are first asked for, then kept. Clones share them.
+#[derive(Clone)]
 pub struct Capture {
-    inputs: Vec<Kept>,
-    options: Options,
-    state: Mutex<State>,
+    inputs: Arc<[Kept]>,
+    options: Arc<Options>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
     tables: HashMap<TableId, Arc<TableData>>,
+    /// Tables of which only some columns were asked for.
+    partial: HashMap<TableId, Arc<TableData>>,
     summary: Option<Summary>,
     facts: Option<CaptureFacts>,
+}
+
+#[cfg(feature = "sql")]
+impl State {
+    /// What is to be computed for some columns of a table, if they are not there. Columns that an earlier query read stay.
+    fn request(&self, table: TableId, columns: &[String]) -> Option<ScanRequest> {
+        let has = |data: &TableData, column: &String| data.schema.column_with_name(column).is_some();
+        let partial = self.partial.get(&table);
+        let is_there = partial.is_some_and(|data| columns.iter().all(|column| has(data, column)));
+        if is_there || self.tables.contains_key(&table) {
+            return None;
+        }
+        let mut all = columns.to_vec();
+        let kept = partial.iter().flat_map(|data| data.schema.fields()).map(|field| field.name().clone());
+        all.extend(kept.filter(|column| !columns.contains(column)));
+        Some(ScanRequest { columns: Some(all), ..ScanRequest::new(table) })
+    }
 }
 
 /// An input that can be read again.
@@ -57,8 +81,8 @@ where
     I: IntoIterator,
     I::Item: Into<Input>,
 {
-    let inputs = inputs.into_iter().map(|input| keep(input.into())).collect::<Result<Vec<_>, _>>()?;
-    let capture = Capture { inputs, options: options.clone(), state: Mutex::default() };
+    let inputs = inputs.into_iter().map(|input| keep(input.into())).collect::<Result<_, _>>()?;
+    let capture = Capture { inputs, options: Arc::new(options.clone()), state: Arc::default() };
     // Looks at the first bytes of every file, so that a wrong one is named now and not at the first table.
     Engine::new(capture.inputs(), options, &[])?;
     Ok(capture)
@@ -85,24 +109,78 @@ impl Capture {
         if missing.is_empty() {
             return Ok(());
         }
-        // The lock is not held meanwhile: two callers may both compute, and get the same rows.
         let requests: Vec<_> = missing.iter().map(|table| ScanRequest::new(*table)).collect();
-        let mut engine = Engine::new(self.inputs(), &self.options, &requests)?;
+        let computed = self.compute(&requests, observer)?;
+        let mut state = self.lock();
+        for (table, data) in computed {
+            state.partial.remove(&table);
+            state.tables.entry(table).or_insert_with(|| Arc::new(data));
+        }
+        Ok(())
+    }
+
+    /// Tables in the order asked for, each with at least the columns named, in one pass over the capture. Of a large capture
+    /// no other columns are computed.
+    #[cfg(feature = "sql")]
+    pub(crate) fn load_columns(
+        &self,
+        wanted: &[(TableId, Vec<String>)],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Arc<TableData>>, Error> {
+        if self.stored_bytes() < WHOLE_TABLES_BYTES {
+            let tables: Vec<_> = wanted.iter().map(|(table, _)| *table).collect();
+            self.load(&tables, observer)?;
+        } else {
+            let missing: Vec<_> = {
+                let state = self.lock();
+                wanted.iter().filter_map(|(table, columns)| state.request(*table, columns)).collect()
+            };
+            if !missing.is_empty() {
+                let computed = self.compute(&missing, observer)?;
+                let mut state = self.lock();
+                state.partial.extend(computed.into_iter().map(|(table, data)| (table, Arc::new(data))));
+            }
+        }
+        let state = self.lock();
+        let found = |table: &TableId| state.tables.get(table).or_else(|| state.partial.get(table)).cloned();
+        wanted.iter().map(|(table, _)| found(table).ok_or(Error::Cancelled)).collect()
+    }
+
+    /// Goes through the capture once. The lock is not held meanwhile: two callers may both compute, and get the same rows.
+    fn compute(
+        &self,
+        requests: &[ScanRequest],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<(TableId, TableData)>, Error> {
+        let mut engine = Engine::new(self.inputs(), &self.options, requests)?;
         let mut batches: HashMap<TableId, Vec<RecordBatch>> = HashMap::new();
         while let Some(finished) = engine.step(observer)? {
             for (table, batch) in finished {
                 batches.entry(table).or_default().push(batch);
             }
         }
-        let mut state = self.lock();
-        for table in missing {
-            let data =
-                TableData { schema: table.definition().schema(), batches: batches.remove(&table).unwrap_or_default() };
-            state.tables.entry(table).or_insert_with(|| Arc::new(data));
+        {
+            let mut state = self.lock();
+            state.summary = Some(engine.summary());
+            state.facts = Some(engine.facts().clone());
         }
-        state.summary = Some(engine.summary());
-        state.facts = Some(engine.facts().clone());
-        Ok(())
+        let table = |request: &ScanRequest| {
+            let definition = request.table.definition();
+            let schema = definition.schema_of(&definition.project(request.columns.as_deref())?);
+            Ok((request.table, TableData { schema, batches: batches.remove(&request.table).unwrap_or_default() }))
+        };
+        requests.iter().map(table).collect()
+    }
+
+    /// Bytes of the inputs as they are stored.
+    #[cfg(feature = "sql")]
+    fn stored_bytes(&self) -> u64 {
+        let bytes = |kept: &Kept| match kept {
+            // What cannot be looked at is told by the reading.
+            Kept::Path(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+            Kept::Bytes(bytes, _) => bytes.len() as u64,
+        };
+        self.inputs.iter().map(bytes).sum()
     }
 
     /// Frames, bytes, time and protocols; read on the way of any table.

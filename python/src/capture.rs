@@ -75,7 +75,15 @@ impl Capture {
 }
 
 impl Capture {
+    pub fn core(&self) -> Arc<wirelab::Capture> {
+        Arc::clone(&self.capture)
+    }
+
+    pub fn progress(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.progress.as_ref().map(|progress| progress.clone_ref(py))
+    }
+
     fn observer(&self, py: Python<'_>) -> PyObserver {
-        PyObserver::new(self.progress.as_ref().map(|progress| progress.clone_ref(py)), Raised::default())
+        PyObserver::new(self.progress(py), Raised::default())
     }
 }

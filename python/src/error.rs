@@ -40,6 +40,13 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             raised.value(py).setattr("limit", *limit)?;
             raised
         }
+        Error::Sql { fault, offset, .. } => {
+            let class = if fault.limit().is_some() { "QueryLimitError" } else { "SqlError" };
+            let raised = named(py, class, &message)?;
+            raised.value(py).setattr("offset", *offset)?;
+            raised.value(py).setattr("limit", fault.limit())?;
+            raised
+        }
         Error::Usage(_) => named(py, "UsageError", &message)?,
         // An observer of ours stops a run for a reason that it keeps; this is for one that has none.
         Error::Cancelled => PyKeyboardInterrupt::new_err(message.clone()),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use pyo3_arrow::ffi::to_schema_pycapsule;
+use wirelab::tables::type_name;
 use wirelab::write::TableFormat;
 use wirelab::{Matches, TABLES, TableData, TableId};
 
@@ -32,6 +33,12 @@ impl Table {
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.0.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Type of each column, as documentation names it.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        self.0.schema.fields().iter().map(|field| type_name(field.data_type())).collect()
     }
 
     /// Rows from `start` on, at most `limit`, as tuples; times as nanoseconds.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _arguments, _card, _core
+from . import _arguments, _card, _core, _sql
 from ._errors import UsageError
 from ._table import Table
 from ._words import LANGUAGES, default_lang
@@ -122,6 +122,22 @@ class Capture:
         """Computes tables in one pass over the capture; without names, all."""
         self._core.load(list(names or _NAMES))
         return self
+
+    def sql(
+        self,
+        query: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        limits: Mapping[str, float] | None = None,
+        **named: Any,
+    ) -> _sql.QueryResult:
+        """Runs one query over the tables, as SQLite does: ``cap.sql("SELECT max(seq) FROM tcp WHERE src_port = :port",
+        port=5201)``. Only the tables it names are computed; it can change nothing.
+
+        ``params``, and further keywords: the values of ``:name`` in the query, which are bound and never become part of
+        it. ``limits``: most ``seconds`` (30), ``rows`` (10,000,000) and ``bytes`` (2**30) of the result.
+        """
+        return _sql.run(query, {"capture": self._core}, params, limits, named)
 
     @property
     def summary(self) -> Summary:

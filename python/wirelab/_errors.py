@@ -25,3 +25,16 @@ class LimitError(WirelabError):
     """A stated limit was exceeded, and nothing useful could be kept."""
 
     limit: str
+
+
+class SqlError(UsageError):
+    """The query is at fault: no SQL, an unknown name, a parameter that was not given, or more than reading.
+
+    ``offset`` is the character's place in the query as UTF-8, in bytes, where it is known.
+    """
+
+    offset: int | None
+
+
+class QueryLimitError(SqlError, LimitError):
+    """The query reached a limit: ``query_time``, ``query_rows`` or ``query_bytes``."""

@@ -38,12 +38,6 @@ class Matches(Table):
         """What a reader of the figures must know, in English (``en``) or Chinese (``zh``)."""
         return list(self._summary["notes"]["zh" if lang.lower().startswith("zh") else "en"])
 
-    def write(self, out: Any, format: str, limit: int | None = None) -> int:
-        """Writes the rows, at most ``limit``, to a binary file-like object as ``csv``, ``json``, ``jsonl``,
-        ``parquet``, ``arrow`` (file) or ``arrow_stream``; returns how many rows."""
-        most = None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1)
-        return self._loaded().write(out, format, most)
-
     def __repr__(self) -> str:
         return "\n".join([super().__repr__(), *self.notes()])
 

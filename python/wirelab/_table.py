@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import _core
+from . import _arguments, _core
 from ._tabular import Tabular
 
 
@@ -33,6 +33,12 @@ class Table(Tabular):
     def description(self) -> str:
         """What a row is."""
         return dict(_core.tables())[self._name]
+
+    def write(self, out: Any, format: str, limit: int | None = None) -> int:
+        """Writes the rows, at most ``limit``, to a binary file-like object as ``csv``, ``json``, ``jsonl``,
+        ``parquet``, ``arrow`` (file) or ``arrow_stream``; returns how many rows."""
+        most = None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1)
+        return self._loaded().write(out, format, most)
 
     def __arrow_c_schema__(self) -> object:
         return self._loaded().__arrow_c_schema__()

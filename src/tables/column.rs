@@ -64,7 +64,7 @@ impl TableDef {
 }
 
 /// A type as documentation names it.
-pub(super) fn type_name(data_type: &DataType) -> String {
+pub fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Timestamp(_, _) => "timestamp[ns, UTC]".to_owned(),
         DataType::Dictionary(_, _) => "dictionary<int32, utf8>".to_owned(),

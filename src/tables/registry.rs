@@ -13,7 +13,11 @@ pub enum TableId {
     TcpEvents,
     Flows,
     Roce,
+    RoceQps,
+    RoceMessages,
+    RoceEvents,
     Pause,
+    PauseIntervals,
     Tunnels,
     Probes,
     Icmp,
@@ -23,14 +27,18 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 13] = [
+pub const TABLES: [TableId; 17] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
     TableId::TcpEvents,
     TableId::Flows,
     TableId::Roce,
+    TableId::RoceQps,
+    TableId::RoceMessages,
+    TableId::RoceEvents,
     TableId::Pause,
+    TableId::PauseIntervals,
     TableId::Tunnels,
     TableId::Probes,
     TableId::Icmp,
@@ -61,7 +69,11 @@ impl TableId {
             Self::TcpEvents => TcpEventRow::table(),
             Self::Flows => FlowRow::table(),
             Self::Roce => RoceRow::table(),
+            Self::RoceQps => RoceQpRow::table(),
+            Self::RoceMessages => RoceMessageRow::table(),
+            Self::RoceEvents => RoceEventRow::table(),
             Self::Pause => PauseRow::table(),
+            Self::PauseIntervals => PauseIntervalRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
             Self::Icmp => IcmpRow::table(),

@@ -9,6 +9,8 @@ mod support;
 mod corpus;
 mod docs;
 mod file_sets;
+#[cfg(feature = "grade")]
+mod grade;
 mod hostile;
 mod inputs;
 mod join;
@@ -17,7 +19,9 @@ mod layout;
 mod logs;
 mod memory;
 mod observer;
+mod roce_lab;
 mod samples;
+mod sql;
 #[cfg(feature = "grade")]
 mod submission;
 mod tcp_story;

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from .. import _core
 from .._errors import UsageError, WirelabError
 from .._words import LANGUAGES, default_lang
-from . import _info, _match, _table
+from . import _grade, _info, _labs, _match, _sql, _table
 
 DONE, NOTHING_READ, CALL_AT_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except UsageError as error:
-        return _complain(str(error), CALL_AT_FAULT)
+        return _complain(getattr(error, "messages", {}).get(lang) or str(error), CALL_AT_FAULT)
     except (WirelabError, OSError) as error:
         return _complain(getattr(error, "messages", {}).get(lang) or _text(error), NOTHING_READ)
     except MemoryError:
@@ -116,6 +116,29 @@ def _parser() -> argparse.ArgumentParser:
     _add_reading(table)
     table.set_defaults(run=_table.run)
 
+    query = commands.add_parser(
+        "sql", help="a query over the tables, as SQLite reads it", description="A query over the tables of captures."
+    )
+    query.add_argument("query", metavar="QUERY", nargs="?", help='such as "SELECT src_ip, count(*) FROM tcp GROUP BY 1"')
+    query.add_argument(
+        "files",
+        metavar="[NAME=]FILE",
+        nargs="*",
+        help="capture files; those without a name are one capture, those of a NAME another: NAME.tcp_flows",
+    )
+    query.add_argument("--tables", action="store_true", help="list all tables with their columns")
+    query.add_argument(
+        "--param", metavar="NAME=VALUE", action="append", help="the value of :NAME in the query; may be repeated"
+    )
+    query.add_argument("--format", choices=_table.FORMATS, default="table", help="(default: table, for people)")
+    query.add_argument("-o", "--output", metavar="OUT", help="write to this file")
+    query.add_argument("--limit-time", metavar="SECONDS", help="most seconds that the query runs (default: 30)")
+    query.add_argument("--limit-rows", metavar="N", help="most rows of the result (default: 10000000)")
+    query.add_argument("--limit-memory", metavar="SIZE", help="most memory of the result (default: 1GiB)")
+    query.add_argument("--lang", choices=LANGUAGES, help="language of messages (default: that of the environment)")
+    _add_reading(query)
+    query.set_defaults(run=_sql.run)
+
     compare = commands.add_parser(
         "match", help="two captures of the same traffic: what was lost, delayed, reordered between them"
     )
@@ -134,6 +157,42 @@ def _parser() -> argparse.ArgumentParser:
     _add_decoding(compare)
     compare.set_defaults(run=_match.run, link_speed=None, checksums="off")
 
+    grade = commands.add_parser("grade", help="submissions by a lab's rubric")
+    grade.add_argument("lab", metavar="LAB", help="its name, or its folder; 'wirelab labs list' lists them")
+    grade.add_argument("submissions", metavar="SUBMISSION", nargs="+", help="folders, zips or files, one submission each")
+    grade.add_argument("--each", action="store_true", help="what is in each folder named is a submission of its own")
+    grade.add_argument("--format", choices=_grade.FORMATS, default="text", help="(default: text)")
+    grade.add_argument("-o", "--output", metavar="DIR", help="write a file for each submission into this folder")
+    grade.add_argument("--param", metavar="NAME=VALUE", action="append", help="a parameter of the lab; may be repeated")
+    grade.add_argument("--student", action="store_true", help="show visible checks only")
+    grade.add_argument("--jobs", metavar="N", help="submissions at once (default: one per core)")
+    _add_labs(grade)
+    grade.set_defaults(run=_grade.run)
+
+    labs = commands.add_parser("labs", help="which labs there are; check one, begin one")
+    actions = labs.add_subparsers(metavar="action", required=True)
+    listed = actions.add_parser("list", help="all labs")
+    listed.add_argument("--json", action="store_true", help="for programs")
+    _add_labs(listed)
+    listed.set_defaults(run=_labs.run_list)
+    show = actions.add_parser("show", help="what a lab asks")
+    show.add_argument("lab", metavar="LAB", help="its name, or its folder")
+    show.add_argument("--json", action="store_true", help="for programs")
+    _add_labs(show)
+    show.set_defaults(run=_labs.run_show)
+    check = actions.add_parser("check", help="whether a lab is sound: its files, its words, its cases")
+    check.add_argument("folder", metavar="DIR", nargs="+", help="a lab's folder")
+    check.add_argument("--json", action="store_true", help="for programs")
+    check.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
+    check.set_defaults(run=_labs.run_check)
+    new = actions.add_parser("new", help="a small lab to begin with")
+    new.add_argument("name", metavar="NAME", help="small letters, digits and hyphens")
+    new.add_argument("--into", metavar="DIR", default=".", help="where its folder is made (default: here)")
+    new.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
+    new.set_defaults(run=_labs.run_new)
+    schema = actions.add_parser("schema", help="the JSON Schema of reports")
+    schema.set_defaults(run=_labs.run_schema)
+
     tables = commands.add_parser("tables", help="which tables there are, or the columns of one")
     tables.add_argument("table", metavar="TABLE", nargs="?")
     tables.set_defaults(run=_table.run_tables)
@@ -144,6 +203,11 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="capture files; several are one capture; - is standard input"
     )
+
+
+def _add_labs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--labs", metavar="DIR", action="append", help="a folder with labs of your own; may be repeated")
+    parser.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:

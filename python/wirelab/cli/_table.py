@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from .. import _core, _format, _text
@@ -49,7 +50,11 @@ def run(given: argparse.Namespace) -> None:
         )
         with output(given.output, given.files) as out:
             if given.format == "table":
-                _write_table(rows, out, limit, given.columns is not None or given.output is not None)
+                known = {name: kind for name, kind, _, _ in _core.table_columns(rows.table)}
+                kinds = [known[name] for name in rows.columns]
+                write_table(
+                    rows.columns, kinds, _rows(rows, limit), out, given.columns is not None or given.output is not None
+                )
             else:
                 rows.write(out, given.format, limit)
     for warning in rows.warnings(lang):
@@ -122,12 +127,14 @@ def _is_same(name: str, path: str) -> bool:
         return False
 
 
-def _write_table(rows: Scan, out: BinaryIO, limit: int | None, is_whole: bool) -> None:
+def write_table(
+    names: Sequence[str], kinds: Sequence[str], rows: Iterable[Sequence[Any]], out: BinaryIO, is_whole: bool
+) -> None:
     """Rows for people. On a screen, columns that do not fit are named at the end, unless they were asked for."""
-    kinds = {name: kind for name, kind, _, _ in _core.table_columns(rows.table)}
-    names = rows.columns
-    cells = _cells(rows, [kinds[name] for name in names], limit)
-    judged = [row for _, row in zip(range(_JUDGED_ROWS), cells, strict=False)]
+    cells = (
+        [_text.cut(_cell(value, kind), _CELL_PLACES) for value, kind in zip(row, kinds, strict=True)] for row in rows
+    )
+    judged = list(itertools.islice(cells, _JUDGED_ROWS))
     places = [max(_text.width(name), *(_text.width(row[at]) for row in judged), 0) for at, name in enumerate(names)]
     shown = len(names)
     if not is_whole and out is getattr(sys.stdout, "buffer", None) and sys.stdout.isatty():
@@ -138,7 +145,7 @@ def _write_table(rows: Scan, out: BinaryIO, limit: int | None, is_whole: bool) -
             if used > room and at:
                 shown = at
                 break
-    is_right = [_format.is_number(kinds[name]) for name in names]
+    is_right = [_format.is_number(kind) for kind in kinds]
 
     def put(row: list[str]) -> None:
         out.write((_text.line(row[:shown], places[:shown], is_right[:shown]) + "\n").encode())
@@ -154,15 +161,14 @@ def _write_table(rows: Scan, out: BinaryIO, limit: int | None, is_whole: bool) -
         print("\n".join(_text.wrapped(f"more columns (see --columns): {left}", room)), file=sys.stderr)
 
 
-def _cells(rows: Scan, kinds: list[str], limit: int | None) -> Iterator[list[str]]:
+def _rows(rows: Scan, limit: int | None) -> Iterator[tuple[Any, ...]]:
     left = limit
     if left == 0:
         return
     for batch in rows:
         start, step = 0, 1024
         while values := batch._rows(start, step if left is None else min(step, left)):
-            for row in values:
-                yield [_text.cut(_cell(value, kind), _CELL_PLACES) for value, kind in zip(row, kinds, strict=True)]
+            yield from values
             start += len(values)
             if left is not None:
                 left -= len(values)
