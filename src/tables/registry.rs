@@ -90,7 +90,7 @@ impl TableId {
 /// `docs/tables.md`: every table with its columns, from the declarations.
 pub fn markdown() -> String {
     let mut text = String::from(
-        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/`; do not edit.\n\n\
+        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/` and `src/logs/`; do not edit.\n\n\
          Times are nanoseconds since 1970-01-01 UTC, exact. `file_no` and `frame_no` together name a frame.\n",
     );
     for definition in TABLES.iter().map(|table| table.definition()).chain([MatchRow::table()]) {
