@@ -20,6 +20,7 @@ pub enum TableId {
     PauseIntervals,
     Tunnels,
     Probes,
+    Dns,
     Icmp,
     Arp,
     Interfaces,
@@ -27,7 +28,7 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 17] = [
+pub const TABLES: [TableId; 18] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
@@ -41,6 +42,7 @@ pub const TABLES: [TableId; 17] = [
     TableId::PauseIntervals,
     TableId::Tunnels,
     TableId::Probes,
+    TableId::Dns,
     TableId::Icmp,
     TableId::Arp,
     TableId::Interfaces,
@@ -76,6 +78,7 @@ impl TableId {
             Self::PauseIntervals => PauseIntervalRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
+            Self::Dns => DnsRow::table(),
             Self::Icmp => IcmpRow::table(),
             Self::Arp => ArpRow::table(),
             Self::Interfaces => InterfaceRow::table(),
@@ -87,7 +90,7 @@ impl TableId {
 /// `docs/tables.md`: every table with its columns, from the declarations.
 pub fn markdown() -> String {
     let mut text = String::from(
-        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/`; do not edit.\n\n\
+        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/` and `src/logs/`; do not edit.\n\n\
          Times are nanoseconds since 1970-01-01 UTC, exact. `file_no` and `frame_no` together name a frame.\n",
     );
     for definition in TABLES.iter().map(|table| table.definition()).chain([MatchRow::table()]) {
