@@ -187,9 +187,7 @@ fn run(lab: &Lab, folder: &Path, options: &GradeOptions, observer: &mut dyn Obse
         result.problems.push(format!("nothing fills {{{place}}} in the words of check {check}"));
     }
     let faults = report.items.iter().filter(|item| {
-        item.reason
-            .as_ref()
-            .is_some_and(|reason| ["sql_failed", "time_limit", "wrong_type"].contains(&reason.code.as_str()))
+        item.reason.as_ref().is_some_and(|reason| ["sql_failed", "time_limit", "wrong_type"].contains(&reason.code.as_str()))
     });
     for item in faults {
         let message = item.reason.as_ref().map_or("", |reason| reason.message.en.as_str());

@@ -168,7 +168,12 @@ impl Bench<'_> {
         }
     }
 
-    fn no_rows(&self, check: &Check, columns: Vec<String>, observer: &mut dyn Observer) -> Result<Found, Unanswered> {
+    fn no_rows(
+        &self,
+        check: &Check,
+        columns: Vec<String>,
+        observer: &mut dyn Observer,
+    ) -> Result<Found, Unanswered> {
         let nothing = vec![Value::Null; columns.len()];
         let mut measured = Vec::new();
         for expect in &check.expect {
@@ -313,7 +318,13 @@ impl Bench<'_> {
         }
     }
 
-    fn item(&mut self, check: &Check, found: Found, mut shown: Vec<Evidence>, evidence_fault: Option<String>) -> Item {
+    fn item(
+        &mut self,
+        check: &Check,
+        found: Found,
+        mut shown: Vec<Evidence>,
+        evidence_fault: Option<String>,
+    ) -> Item {
         let mut places = self.places(check, &found, &shown);
         let filter = check.display_filter.as_ref().map(|text| self.fill(check, text, &places).en);
         for evidence in &mut shown {

@@ -126,7 +126,11 @@ pub(super) fn assess(
             version: lab.rubric.version.clone(),
             sha256: lab.rubric.sha256.clone(),
         },
-        submission: SubmissionFacts { id: submission.id.clone(), files: opened.files, findings: opened.findings },
+        submission: SubmissionFacts {
+            id: submission.id.clone(),
+            files: opened.files,
+            findings: opened.findings,
+        },
         score: Some(counted().map(|item| item.points).sum()),
         max_score: Some(counted().map(|item| item.max_points).sum()),
         status: if is_unreadable { Status::Error } else { status_of(&items) },
@@ -180,3 +184,4 @@ fn groups(lab: &Lab, items: &[Item]) -> Vec<Group> {
 pub(super) fn ids_of(report: &Report, outcome: Outcome) -> Vec<String> {
     report.items.iter().filter(|item| item.status == outcome).map(|item| item.id.clone()).collect()
 }
+

@@ -75,8 +75,7 @@ impl Page {
             self.line(&self.paint(&line, "2"));
         }
         self.line("");
-        let mut pairs =
-            vec![(self.word("score"), self.paint(&view.score, "1")), (self.word("status"), view.status.clone())];
+        let mut pairs = vec![(self.word("score"), self.paint(&view.score, "1")), (self.word("status"), view.status.clone())];
         if view.needs_review {
             pairs.push((self.word("review"), view.review.join("\n")));
         }
@@ -86,11 +85,8 @@ impl Page {
             let params: Vec<_> = view.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
             pairs.push((self.word("params"), params.join("  ")));
         }
-        let files: Vec<_> = view
-            .files
-            .iter()
-            .map(|file| format!("{}  ({}; {}, {})", file.name, file.input, file.kind, file.size))
-            .collect();
+        let files: Vec<_> =
+            view.files.iter().map(|file| format!("{}  ({}; {}, {})", file.name, file.input, file.kind, file.size)).collect();
         pairs.push((self.word("files"), files.join("\n")));
         self.pairs("", &pairs);
     }
