@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn at(frame_no: u64, time_ns: i64) -> Mark {
-        Mark::new(0, frame_no, time_ns)
+        Mark { file: 0, frame_no, time_ns }
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         pauses.on_pause(0, MAC, &pfc(3, 0xffff), at(3, 600_000));
         pauses.on_pause(0, MAC, &pfc(3, 100), at(4, 2_000_000));
         let over = pauses.finish(9_000_000);
-        let told: Vec<_> = over.iter().map(|p| (p.start.frame_no(), p.end_ns, p.requests, p.ended_by)).collect();
+        let told: Vec<_> = over.iter().map(|p| (p.start.frame_no, p.end_ns, p.requests, p.ended_by)).collect();
         assert_eq!(told, [(1, Some(935_539), 3, "expiry"), (4, Some(2_000_512), 1, "expiry")]);
     }
 
@@ -248,7 +248,7 @@ mod tests {
         // 1,000 quanta last 512 microseconds at 1 Gb/s: what comes later is another pause.
         pauses.on_pause(0, MAC, &pfc(3, 1_000), at(4, 1_600_000));
         let over = pauses.finish(1_700_000);
-        let told: Vec<_> = over.iter().map(|p| (p.start.frame_no(), p.end_ns, p.ended_by)).collect();
+        let told: Vec<_> = over.iter().map(|p| (p.start.frame_no, p.end_ns, p.ended_by)).collect();
         assert_eq!(told, [(1, Some(400_000), "xon"), (3, None, "expiry"), (4, None, "capture_end")]);
     }
 

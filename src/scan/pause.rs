@@ -43,7 +43,7 @@ impl PauseStage {
             for (_, record, frame, chunk) in context.frames() {
                 let mac = if frame.layers.has(Layers::MACS) { frame.src_mac } else { Mac::default() };
                 if matches!(frame.protocol, Protocol::Pause | Protocol::Pfc) {
-                    let mark = Mark::new(record.file, record.frame_no, record.time_ns);
+                    let mark = Mark { file: record.file, frame_no: record.frame_no, time_ns: record.time_ns };
                     if let Some(pause) = chunk.pause.get(frame.detail as usize) {
                         self.tracker.on_pause(record.interface, mac, pause, mark);
                     }
@@ -91,7 +91,7 @@ impl PauseStage {
                 sum.longest_ns = sum.longest_ns.max(duration_ns.unwrap_or(0));
                 sum.storms += u64::from(is_storm == Some(true));
                 let start = interval.start;
-                sum.first = sum.first.or(Some((start.file(), start.frame_no(), start.time_ns)));
+                sum.first = sum.first.or(Some((start.file, start.frame_no, start.time_ns)));
             }
             if let Some(sink) = &mut sink {
                 sink.push(row(&interval, duration_ns, is_storm, first_ns));
@@ -108,8 +108,8 @@ fn row(
 ) -> PauseIntervalRow {
     let start = interval.start;
     PauseIntervalRow {
-        file_no: file_no(start.file()),
-        frame_no: start.frame_no(),
+        file_no: file_no(start.file),
+        frame_no: start.frame_no,
         time: Some(TimeNs(start.time_ns)),
         time_rel_ns: relative(Some(start.time_ns), first_ns),
         interface_id: interval.port.interface,

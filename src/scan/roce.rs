@@ -260,7 +260,7 @@ fn on_packet(context: &Context<'_>, fabric: &mut Fabric, (at, row): (u32, u64), 
     fabric.on_packet(&RoceSeen {
         row,
         at,
-        mark: Mark::new(record.file, record.frame_no, record.time_ns),
+        mark: Mark { file: record.file, frame_no: record.frame_no, time_ns: record.time_ns },
         src_ip: frame.src_ip,
         dst_ip: frame.dst_ip,
         interface: record.interface,

@@ -47,7 +47,7 @@ fn mark_of(channels: &[&Channel], count: u64, kind: Option<RoceEventKind>) -> Ma
             None => Some(channel.first),
             Some(kind) => channel.story.events().find(|event| event.kind == kind).map(|event| event.start),
         })
-        .map(|mark| (mark.file(), mark.frame_no(), Some(mark.time_ns)))
+        .map(|mark| (mark.file, mark.frame_no, Some(mark.time_ns)))
         .collect();
     first.sort_unstable();
     first.dedup();

@@ -23,8 +23,8 @@ pub(super) fn message_row(channel: &Channel, message: &Message, first_ns: Option
     let bytes = message.dma_bytes.map_or(message.payload_bytes, u64::from);
     let latency_ns = message.done.map(|done| done.time_ns.saturating_sub(message.first.time_ns));
     RoceMessageRow {
-        file_no: file_no(message.first.file()),
-        frame_no: message.first.frame_no(),
+        file_no: file_no(message.first.file),
+        frame_no: message.first.frame_no,
         time: Some(TimeNs(message.first.time_ns)),
         time_rel_ns: relative(Some(message.first.time_ns), first_ns),
         message_id: message.id,
@@ -42,7 +42,7 @@ pub(super) fn message_row(channel: &Channel, message: &Message, first_ns: Option
         last_psn: message.last_psn().get(),
         packet_count: message.packets,
         response_count: message.response_packets,
-        last_frame_no: message.last.frame_no(),
+        last_frame_no: message.last.frame_no,
         end: message.done.map(|done| TimeNs(done.time_ns)),
         latency_ns,
         throughput_bps: latency_ns.and_then(|latency_ns| bits_per_s(bytes, latency_ns)),
@@ -93,8 +93,8 @@ fn qp_row(fabric: &Fabric, channel: &Channel, peer_qp_id: Option<u64>, first_ns:
     let delay = channel.story.notification_delay.as_ref();
     let went_back: u64 = counts.rewinds.iter().sum();
     RoceQpRow {
-        file_no: file_no(channel.first.file()),
-        frame_no: channel.first.frame_no(),
+        file_no: file_no(channel.first.file),
+        frame_no: channel.first.frame_no,
         time: Some(TimeNs(channel.first.time_ns)),
         time_rel_ns: relative(Some(channel.first.time_ns), first_ns),
         qp_id: channel.id,
@@ -159,7 +159,7 @@ pub(super) fn event_table(stage: &RoceStage, first_ns: Option<i64>, sinks: &mut 
     }
     told.sort_by_key(|(channel, event)| {
         let start = event.start;
-        (start.time_ns, start.file(), start.frame_no(), channel.id, event.kind, event.end_ns)
+        (start.time_ns, start.file, start.frame_no, channel.id, event.kind, event.end_ns)
     });
     for (channel, event) in told {
         sink.push(event_row(channel, event, first_ns));
@@ -173,8 +173,8 @@ fn event_row(channel: &Channel, event: &RoceEvent, first_ns: Option<i64>) -> Roc
     };
     let ends = (requester_qp, responder_qp);
     RoceEventRow {
-        file_no: file_no(event.start.file()),
-        frame_no: event.start.frame_no(),
+        file_no: file_no(event.start.file),
+        frame_no: event.start.frame_no,
         time: Some(TimeNs(event.start.time_ns)),
         time_rel_ns: relative(Some(event.start.time_ns), first_ns),
         qp_id: channel.id,
@@ -225,7 +225,7 @@ fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, respond
         &[
             ("requester", &QpName(channel.ends.requester_ip, requester)),
             ("responder", &QpName(channel.ends.responder_ip, Some(responder))),
-            ("frame_no", &event.start.frame_no()),
+            ("frame_no", &event.start.frame_no),
             ("frames", &FrameWords(event.frames.list())),
             ("ms", &Millis(event.end_ns.saturating_sub(event.start.time_ns))),
             ("psn", &event.psn.unwrap_or(0)),

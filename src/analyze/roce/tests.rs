@@ -92,7 +92,7 @@ impl Lab {
         self.fabric.on_packet(&RoceSeen {
             row,
             at: row as u32,
-            mark: Mark::new(0, frame_no, self.time_ns),
+            mark: Mark { file: 0, frame_no, time_ns: self.time_ns },
             src_ip: ip(craft.from),
             dst_ip: ip(craft.to),
             interface: 0,
@@ -191,7 +191,7 @@ fn one_acknowledgement_covers_many_requests() {
     let mut lab = Lab::default();
     lab.all((0..40).map(send)).see(answer(ACK, 39)).finish();
     assert!((1..=40).all(|frame_no| lab.said(frame_no) == ("new", "", "in_order")));
-    assert!(lab.messages.iter().all(|message| message.done.is_some_and(|done| done.frame_no() == 41)));
+    assert!(lab.messages.iter().all(|message| message.done.is_some_and(|done| done.frame_no == 41)));
     // The acknowledgement belongs to the message whose packet it names.
     assert_eq!(lab.placed.last(), Some(&(40, 39)));
 }
