@@ -85,7 +85,7 @@ pub enum Status {
     Partial,
     /// None could.
     NotAssessable,
-    /// The submission could not be read.
+    /// Nothing in the submission serves as an input of the lab.
     Error,
 }
 

@@ -113,7 +113,7 @@ pub(super) fn assess(
     let (unfilled, said) = (bench.unfilled, bench.said);
     let counted = || items.iter().filter(|item| item.counted != Counted::Excluded);
     let review = review(&items);
-    let is_unreadable = submission.files.is_empty();
+    let has_input = opened.inputs.iter().any(|input| matches!(input.presence, inputs::Presence::Present));
     let report = Report {
         schema: SCHEMA,
         tool_version: env!("CARGO_PKG_VERSION"),
@@ -133,7 +133,7 @@ pub(super) fn assess(
         },
         score: Some(counted().map(|item| item.points).sum()),
         max_score: Some(counted().map(|item| item.max_points).sum()),
-        status: if is_unreadable { Status::Error } else { status_of(&items) },
+        status: if has_input { status_of(&items) } else { Status::Error },
         needs_review: !review.is_empty(),
         review,
         capture_quality: opened.quality.clone(),

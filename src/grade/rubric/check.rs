@@ -65,7 +65,7 @@ pub(super) fn read(mut section: Section<'_>, inputs: &[Input], params: &[Param],
     let on_no_rows = on("on_no_rows", "the query gives no row");
     let on_null = on("on_null", "an expected column is NULL");
     let expect: Vec<_> = section.sections("expect", "expect").iter().filter_map(read_expect).collect();
-    if !section.has("expect") || expect.is_empty() {
+    if !section.has("expect") || section.is_empty_list("expect") {
         section.problem_at("expect", format!("check {id} expects nothing: it lacks the key expect"));
     }
     let partial: Vec<_> =
