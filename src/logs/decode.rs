@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn colours_titles_and_typed_corrections_are_dropped() {
-        let session = b"\x1b]0;root@h1: ~\x07\x1b[01;32mroot@h1\x1b[0m:~# pinf\x08g 10.0.0.1\r\n\x1b[?2004lPING 10.0.0.1\r\n";
+        let session =
+            b"\x1b]0;root@h1: ~\x07\x1b[01;32mroot@h1\x1b[0m:~# pinf\x08g 10.0.0.1\r\n\x1b[?2004lPING 10.0.0.1\r\n";
         assert_eq!(text(session).0, "root@h1:~# ping 10.0.0.1\nPING 10.0.0.1\n");
     }
 

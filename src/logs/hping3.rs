@@ -79,9 +79,8 @@ table! {
 type Lazy = LazyLock<Option<Regex>>;
 
 /// `HPING 10.9.2.2 (e0 10.9.2.2): S set, 40 headers + 0 data bytes`
-static START: Lazy = LazyLock::new(|| {
-    Regex::new(r"HPING (\S+) \((\S+) ([^)\s]+)\): (.+?), (\d+) headers \+ (\d+) data bytes").ok()
-});
+static START: Lazy =
+    LazyLock::new(|| Regex::new(r"HPING (\S+) \((\S+) ([^)\s]+)\): (.+?), (\d+) headers \+ (\d+) data bytes").ok());
 static FIELD: Lazy = LazyLock::new(|| Regex::new(r"(\w+)=(\S+)").ok());
 /// hping3 writes "tramitted" in some builds.
 static PACKETS: Lazy = LazyLock::new(|| Regex::new(r"(\d+) packets tran?s?mitted, (\d+) packets received").ok());

@@ -46,15 +46,8 @@ pub enum LogKind {
 }
 
 /// Every kind, the ones with the plainest marks first.
-pub const LOG_KINDS: [LogKind; 7] = [
-    LogKind::Iperf3,
-    LogKind::Perftest,
-    LogKind::Hping3,
-    LogKind::Ping,
-    LogKind::Ethtool,
-    LogKind::Nstat,
-    LogKind::Ss,
-];
+pub const LOG_KINDS: [LogKind; 7] =
+    [LogKind::Iperf3, LogKind::Perftest, LogKind::Hping3, LogKind::Ping, LogKind::Ethtool, LogKind::Nstat, LogKind::Ss];
 
 impl LogKind {
     pub fn name(self) -> &'static str {

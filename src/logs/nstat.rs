@@ -34,7 +34,9 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 
 pub(super) fn is_in(text: &str) -> bool {
     let counters = || text.lines().filter(|line| is_counter(line)).take(2).count();
-    text.lines().any(|line| line.trim() == "#kernel" || line.starts_with("#kernel ")) || counters() == 2 || is_json(text)
+    text.lines().any(|line| line.trim() == "#kernel" || line.starts_with("#kernel "))
+        || counters() == 2
+        || is_json(text)
 }
 
 fn is_json(text: &str) -> bool {
@@ -50,7 +52,11 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
         return Ok(None);
     }
     let mut rows = Rows::default();
-    if is_json(text) { from_json(text, &mut rows, reading) } else { from_text(text, &mut rows) }
+    if is_json(text) {
+        from_json(text, &mut rows, reading)
+    } else {
+        from_text(text, &mut rows)
+    }
     if rows.is_empty() {
         // `nstat` without `-z` prints what changed: nothing is an answer too.
         reading.says("nstat_no_change", Severity::Info, None, None, "");

@@ -131,8 +131,22 @@ const STATES: [&str; 12] = [
     "CLOSED",
 ];
 const CONGESTIONS: [&str; 16] = [
-    "cubic", "reno", "bbr", "bbr2", "dctcp", "vegas", "westwood", "htcp", "bic", "illinois", "veno", "yeah", "hybla", "lp",
-    "scalable", "highspeed",
+    "cubic",
+    "reno",
+    "bbr",
+    "bbr2",
+    "dctcp",
+    "vegas",
+    "westwood",
+    "htcp",
+    "bic",
+    "illinois",
+    "veno",
+    "yeah",
+    "hybla",
+    "lp",
+    "scalable",
+    "highspeed",
 ];
 
 pub(super) fn tables() -> Vec<&'static TableDef> {

@@ -61,7 +61,8 @@ pub fn has(key: &str) -> bool {
 
 /// The rests of all keys that begin with `prefix`, in order.
 pub fn keys(prefix: &str) -> Vec<String> {
-    let mut keys: Vec<_> = table(Lang::En).keys().filter_map(|key| key.strip_prefix(prefix)).map(str::to_owned).collect();
+    let mut keys: Vec<_> =
+        table(Lang::En).keys().filter_map(|key| key.strip_prefix(prefix)).map(str::to_owned).collect();
     keys.sort_unstable();
     keys
 }

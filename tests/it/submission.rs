@@ -160,7 +160,10 @@ fn archives_that_are_not_opened_say_what_to_do_instead() {
     assert_eq!(alone("a.tar.gz", &gzip(&tar)), (FileKind::Archive, vec!["tar"]));
     assert_eq!(alone("a.bz2", b"BZh91AY&SY...."), (FileKind::Archive, vec!["bzip2"]));
     assert_eq!(alone("ping.txt.gz", &gzip(&log("ping_delay.txt"))), (FileKind::Other, vec!["compressed_text"]));
-    assert_eq!(alone("iperf3.json.gz", &gzip(&log("iperf3_tcp_json.client.txt"))), (FileKind::Other, vec!["compressed_text"]));
+    assert_eq!(
+        alone("iperf3.json.gz", &gzip(&log("iperf3_tcp_json.client.txt"))),
+        (FileKind::Other, vec!["compressed_text"])
+    );
     assert_eq!(alone("a.pcap.gz", &gzip(&capture())), (FileKind::Capture, vec![]));
 }
 

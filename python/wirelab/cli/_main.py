@@ -183,6 +183,8 @@ def _parser() -> argparse.ArgumentParser:
     check = actions.add_parser("check", help="whether a lab is sound: its files, its words, its cases")
     check.add_argument("folder", metavar="DIR", nargs="+", help="a lab's folder")
     check.add_argument("--json", action="store_true", help="for programs")
+    check.add_argument("--case", metavar="NAME", help="show the report that this case gets")
+    check.add_argument("--format", choices=_grade.FORMATS, default="text", help="of that report (default: text)")
     check.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
     check.set_defaults(run=_labs.run_check)
     new = actions.add_parser("new", help="a small lab to begin with")

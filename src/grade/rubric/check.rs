@@ -262,7 +262,8 @@ fn read_inputs(
     let mut words = qualifiers(sql);
     words.extend(evidence.map(qualifiers).unwrap_or_default());
     let is_read = |input: &&Input| {
-        words.contains(input.name.as_str()) || needs.iter().any(|(name, wanted)| *name == input.name && !wanted.is_empty())
+        words.contains(input.name.as_str())
+            || needs.iter().any(|(name, wanted)| *name == input.name && !wanted.is_empty())
     };
     let mut read: Vec<_> = inputs.iter().filter(is_read).map(|input| input.name.clone()).collect();
     // A bare table name means the first input.

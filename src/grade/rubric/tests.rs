@@ -91,7 +91,11 @@ fn a_misspelt_key_is_named_with_its_line_and_the_one_that_was_meant() {
 fn each_mistake_is_told_in_one_sentence() {
     let told = [
         ("op = \"between\"", "op = \"betwen\"", "rubric.toml:41: op cannot be betwen (did you mean between?)"),
-        ("group = \"basics\"\npoints", "group = \"basic\"\npoints", "rubric.toml:23: groups, at the top of the file, has no basic (did you mean basics?)"),
+        (
+            "group = \"basics\"\npoints",
+            "group = \"basic\"\npoints",
+            "rubric.toml:23: groups, at the top of the file, has no basic (did you mean basics?)",
+        ),
         ("points = \"0.25\"", "points = 0.25", "rubric.toml:35: points must be a decimal number in quotes"),
         ("points = \"1\"", "points = \"3\"", "partial points must be less than the 3 of the check"),
         ("\"handshake\"", "\"handshakes\"", "there is no need handshakes (did you mean handshake?)"),
@@ -104,7 +108,11 @@ fn each_mistake_is_told_in_one_sentence() {
         ("value = [1, 2]", "value = [1]", "between takes a list of two"),
         ("value = [1, 2]", "value = [1, 2], sql = \"1\"", "expect has both value and sql"),
         ("[input.other]", "[input.main]", "an input cannot be called main"),
-        ("kind = \"capture\"\nrequired", "kind = \"captur\"\nrequired", "there is no kind captur (did you mean capture?)"),
+        (
+            "kind = \"capture\"\nrequired",
+            "kind = \"captur\"\nrequired",
+            "there is no kind captur (did you mean capture?)",
+        ),
         ("rubric/1", "rubric/2", "schema must be wirelab-rubric/1"),
         ("say = \"one_end_only\"", "say = \"pass\"", "pass cannot name words"),
         ("id = \"later\"", "id = \"jumbo_mss\"", "there are two checks jumbo_mss"),

@@ -15,13 +15,7 @@ use super::names::{Fault, clean, decode, is_junk};
 const FREE_BYTES: u64 = 64 << 20;
 
 /// Reads the files of a zip. `depth` counts the archives around this one.
-pub(super) fn read<R: Read + Seek>(
-    mut reader: R,
-    size: u64,
-    name: &str,
-    depth: usize,
-    collector: &mut Collector<'_>,
-) {
+pub(super) fn read<R: Read + Seek>(mut reader: R, size: u64, name: &str, depth: usize, collector: &mut Collector<'_>) {
     let mut prefix = String::new();
     // What a student packed stands for itself; an archive beside other files, or inside one, keeps its name.
     if depth > 0 || name.contains('/') || !collector.files.is_empty() {

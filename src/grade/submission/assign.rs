@@ -59,9 +59,13 @@ impl InputKind {
 pub enum Assigned {
     File(usize),
     /// No file fits. `near` are files whose name fits but which are something else.
-    Missing { near: Vec<usize> },
+    Missing {
+        near: Vec<usize>,
+    },
     /// Several files fit, or the one that fits is wanted by another input too.
-    Ambiguous { candidates: Vec<usize> },
+    Ambiguous {
+        candidates: Vec<usize>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +111,9 @@ pub fn assign(inputs: &[InputSpec], submission: &Submission) -> Assignment {
     let fitting: Vec<Vec<usize>> = inputs
         .iter()
         .zip(&named)
-        .map(|(input, named)| named.iter().copied().filter(|at| files.get(*at).is_some_and(|file| input.kind.fits(file))).collect())
+        .map(|(input, named)| {
+            named.iter().copied().filter(|at| files.get(*at).is_some_and(|file| input.kind.fits(file))).collect()
+        })
         .collect();
     let mut solver = Solver { files, fitting, chosen: vec![None; inputs.len()], findings: Vec::new() };
     solver.by_name(inputs);
@@ -182,14 +188,21 @@ impl Solver<'_> {
     /// One input of a kind without a file, and one file of that kind that is left: they belong together.
     fn by_kind(&mut self, inputs: &[InputSpec]) {
         for (at, input) in inputs.iter().enumerate() {
-            let is_open = |other: usize| self.chosen.get(other) == Some(&None) && self.fitting.get(other).is_some_and(Vec::is_empty);
-            let rivals = inputs.iter().enumerate().filter(|(other, rival)| {
-                rival.kind == input.kind && self.chosen.get(*other) == Some(&None)
-            });
+            let is_open = |other: usize| {
+                self.chosen.get(other) == Some(&None) && self.fitting.get(other).is_some_and(Vec::is_empty)
+            };
+            let rivals = inputs
+                .iter()
+                .enumerate()
+                .filter(|(other, rival)| rival.kind == input.kind && self.chosen.get(*other) == Some(&None));
             if !is_open(at) || rivals.count() != 1 {
                 continue;
             }
-            let mut left = self.files.iter().enumerate().filter(|(file, content)| input.kind.fits(content) && !self.is_taken(*file));
+            let mut left = self
+                .files
+                .iter()
+                .enumerate()
+                .filter(|(file, content)| input.kind.fits(content) && !self.is_taken(*file));
             let (Some((file, content)), None) = (left.next(), left.next()) else { continue };
             let finding = SubmissionFinding::info("assigned_by_kind", &content.name);
             let finding = finding.detail("input", &input.name).detail("patterns", input.patterns.join(", "));

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Collector;
 use super::finding::SubmissionFinding;
 use super::names::{clean, is_junk};
-use super::Collector;
 
 /// Submissions in a folder of a class: its folders and files, sorted, without what systems leave behind.
 pub fn children(folder: &Path) -> std::io::Result<Vec<PathBuf>> {

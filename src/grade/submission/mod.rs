@@ -142,7 +142,11 @@ pub fn read(path: &Path, limits: &SubmissionLimits) -> Result<Submission, Error>
         let name = path.file_name().map_or_else(|| "file".into(), |name| name.to_string_lossy());
         collector.file_on_disk(path, &names::clean(&name).0, 0).map_err(|error| Error::io(path, error))?;
     }
-    let id = if metadata.is_dir() { folder_name(path) } else { path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) };
+    let id = if metadata.is_dir() {
+        folder_name(path)
+    } else {
+        path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+    };
     Ok(collector.finish(id.unwrap_or_else(|| "submission".to_owned())))
 }
 

@@ -7,7 +7,7 @@ use regex::{Captures, Regex};
 use super::super::reading::{Reading, numbered};
 use super::super::units::{count, http_date_ns, ip, ms_ns, number, prefix, ratio, seconds_ns};
 use super::from_json::protocol;
-use super::tables::{Iperf3Row, IntervalRow, StreamRow};
+use super::tables::{IntervalRow, Iperf3Row, StreamRow};
 use super::{BOTH, CLIENT, FORWARD, REVERSE, SERVER, Tests, direction};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TimeNs};
@@ -47,8 +47,7 @@ const MARKS: [&str; 5] =
 pub(super) fn is_in(text: &str) -> bool {
     // `iperf` of version 2 prints a banner with a comma: "Client connecting to 10.0.0.1, TCP port 5001".
     text.lines().any(|line| {
-        MARKS.iter().any(|mark| line.contains(mark))
-            || (line.contains("bits/sec") && matches(&FIGURES, line).is_some())
+        MARKS.iter().any(|mark| line.contains(mark)) || (line.contains("bits/sec") && matches(&FIGURES, line).is_some())
     })
 }
 
@@ -156,7 +155,9 @@ impl<'a> Parser<'a> {
             self.row.requested_ns = part(5).parse().ok().and_then(seconds_ns);
             self.row.tos = part(6).parse().ok();
             self.is_reverse |= line.contains("reverse");
-        } else if let Some(text) = after("Control connection MSS ").or(after("TCP MSS: ").filter(|t| t.contains("default"))) {
+        } else if let Some(text) =
+            after("Control connection MSS ").or(after("TCP MSS: ").filter(|t| t.contains("default")))
+        {
             self.row.control_mss_bytes = mss(text);
         } else if let Some(text) = after("TCP MSS: ") {
             self.row.requested_mss_bytes = mss(text);
@@ -228,7 +229,12 @@ impl<'a> Parser<'a> {
         let counter = counted.as_ref().and_then(|counted| counted["count"].parse::<u64>().ok());
         let is_receiver_line = rest.trim_end().ends_with("receiver");
         if is_receiver_line || rest.trim_end().ends_with("sender") || self.is_summary {
-            self.total(socket, &totals, counter, is_receiver_line || (self.is_summary && !rest.contains("sender") && !is_sender));
+            self.total(
+                socket,
+                &totals,
+                counter,
+                is_receiver_line || (self.is_summary && !rest.contains("sender") && !is_sender),
+            );
             return;
         }
         if self.interval_from != text("from") {
@@ -323,7 +329,8 @@ impl<'a> Parser<'a> {
             (row.local_ip, row.local_port) = (first.local_ip, first.local_port);
             (row.remote_ip, row.remote_port) = (first.remote_ip, first.remote_port);
         }
-        let one_way = |stream: &&StreamRow| stream.direction.is_none_or(|way| way == FORWARD || row.direction != Some(BOTH));
+        let one_way =
+            |stream: &&StreamRow| stream.direction.is_none_or(|way| way == FORWARD || row.direction != Some(BOTH));
         row.stream_count.get_or_insert(streams.iter().filter(one_way).count() as u32);
         sum_up(&mut row, &streams);
         for stream in streams {

@@ -8,7 +8,7 @@ use super::json;
 use super::reading::{Reading, Rows, Tables};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef};
-use tables::{Iperf3Builder, Iperf3Row, IntervalBuilder, IntervalRow, StreamBuilder, StreamRow};
+use tables::{IntervalBuilder, IntervalRow, Iperf3Builder, Iperf3Row, StreamBuilder, StreamRow};
 
 const FORWARD: Symbol = Symbol("forward");
 const REVERSE: Symbol = Symbol("reverse");

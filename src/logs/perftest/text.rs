@@ -6,8 +6,8 @@ use regex::Regex;
 
 use super::super::reading::{Reading, numbered};
 use super::super::units::{count, hex, number, us_ns};
-use super::tables::{PerftestRow, QpRow, ResultRow};
 use super::Runs;
+use super::tables::{PerftestRow, QpRow, ResultRow};
 use crate::tables::Symbol;
 use crate::wire::Ip;
 
@@ -26,11 +26,15 @@ static ADDRESS: Lazy = LazyLock::new(|| {
 static GID: Lazy = LazyLock::new(|| Regex::new(r"^\s*GID: ((?:[0-9a-fA-F]{2,3}:){15}[0-9a-fA-F]{2,3})\s*$").ok());
 /// Something that only a failing program prints.
 static TROUBLE: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?i)(couldn't|unable to|failed to|failed status|completion with error|timeout|not found|mismatch|error)").ok()
+    Regex::new(
+        r"(?i)(couldn't|unable to|failed to|failed status|completion with error|timeout|not found|mismatch|error)",
+    )
+    .ok()
 });
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| Columns::of(line).is_some() || matched(&TITLE, line).is_some() || matched(&ADDRESS, line).is_some())
+    text.lines()
+        .any(|line| Columns::of(line).is_some() || matched(&TITLE, line).is_some() || matched(&ADDRESS, line).is_some())
 }
 
 pub(super) fn read(text: &str, runs: &mut Runs, reading: &mut Reading) {

@@ -15,12 +15,22 @@ const WINDOWS: Symbol = Symbol("windows");
 
 pub(super) enum Line<'a> {
     /// The command itself, where a session was saved.
-    Command { df: Option<Symbol> },
-    Start { tool: Symbol, host: &'a str, ip: Ip, payload_bytes: Option<u32>, ip_bytes: Option<u32> },
+    Command {
+        df: Option<Symbol>,
+    },
+    Start {
+        tool: Symbol,
+        host: &'a str,
+        ip: Ip,
+        payload_bytes: Option<u32>,
+        ip_bytes: Option<u32>,
+    },
     Answer(Answer),
     Statistics(Statistics),
     /// Nothing was sent.
-    Failed { message: &'a str },
+    Failed {
+        message: &'a str,
+    },
 }
 
 pub(super) struct Answer {
@@ -61,12 +71,10 @@ static BSD_ERROR: Lazy = LazyLock::new(|| {
     Regex::new(r"^\s*\d+ bytes from (?:[^\s(]+ \((?P<named>[^)\s]+)\)|(?P<ip>[^\s:]+)): (?P<what>(?i:frag needed|destination|time to live|packet too big|communication prohibited).*)").ok()
 });
 static MTU: Lazy = LazyLock::new(|| Regex::new(r"(?i)mtu ?=? ?(\d+)").ok());
-static TOO_LONG: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:local error: )?message too long(?:,? mtu ?=? ?(?P<mtu>\d+))?").ok()
-});
-static NO_ANSWER: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:Request timeout for icmp_seq|no answer yet for icmp_seq=) ?(?P<seq>\d+)").ok()
-});
+static TOO_LONG: Lazy =
+    LazyLock::new(|| Regex::new(r"(?i)(?:local error: )?message too long(?:,? mtu ?=? ?(?P<mtu>\d+))?").ok());
+static NO_ANSWER: Lazy =
+    LazyLock::new(|| Regex::new(r"(?:Request timeout for icmp_seq|no answer yet for icmp_seq=) ?(?P<seq>\d+)").ok());
 static PACKETS: Lazy = LazyLock::new(|| {
     Regex::new(r"(?P<sent>\d+) packets transmitted, (?P<received>\d+)(?: packets)? received(?P<rest>.*)").ok()
 });
@@ -89,12 +97,10 @@ static WINDOWS_START: Lazy = LazyLock::new(|| {
 static WINDOWS_REPLY: Lazy = LazyLock::new(|| {
     Regex::new(r"(?:Reply from |来自 )(?P<ip>[^\s]+?)(?:: | 的回复: ?)(?:(?:bytes|字节)=(?P<bytes>\d+) )?(?:time|时间)(?P<less>[=<])(?P<rtt>\d+)ms(?: TTL=(?P<ttl>\d+))?").ok()
 });
-static WINDOWS_ERROR: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:Reply from |来自 )(?P<ip>[^\s]+?)(?:: | 的回复: ?)(?P<what>.+)").ok()
-});
-static WINDOWS_PACKETS: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:Sent|已发送) = (?P<sent>\d+)[,，] ?(?:Received|已接收) = (?P<received>\d+)").ok()
-});
+static WINDOWS_ERROR: Lazy =
+    LazyLock::new(|| Regex::new(r"(?:Reply from |来自 )(?P<ip>[^\s]+?)(?:: | 的回复: ?)(?P<what>.+)").ok());
+static WINDOWS_PACKETS: Lazy =
+    LazyLock::new(|| Regex::new(r"(?:Sent|已发送) = (?P<sent>\d+)[,，] ?(?:Received|已接收) = (?P<received>\d+)").ok());
 static WINDOWS_TIMES: Lazy = LazyLock::new(|| {
     Regex::new(r"(?:Minimum|最短) = (?P<min>\d+)ms[,，] ?(?:Maximum|最长) = (?P<max>\d+)ms[,，] ?(?:Average|平均) = (?P<avg>\d+)ms").ok()
 });
@@ -241,11 +247,15 @@ fn error(found: &Captures<'_>, tool: Symbol) -> Answer {
     let what = part(found, "what").unwrap_or("");
     let lower = what.to_lowercase();
     let mtu_bytes = matched(&MTU, what).and_then(|mtu| mtu[1].parse().ok()).filter(|mtu| *mtu > 0);
-    let kind = if lower.contains("frag needed") || lower.contains("too big") || lower.contains("needs to be fragmented") {
+    let kind = if lower.contains("frag needed") || lower.contains("too big") || lower.contains("needs to be fragmented")
+    {
         "frag_needed"
     } else if lower.contains("unreachable") || what.contains("无法访问") {
         "unreachable"
-    } else if lower.contains("time to live exceeded") || lower.contains("ttl expired") || what.contains("TTL 传输中过期") {
+    } else if lower.contains("time to live exceeded")
+        || lower.contains("ttl expired")
+        || what.contains("TTL 传输中过期")
+    {
         "ttl_exceeded"
     } else {
         "other_error"

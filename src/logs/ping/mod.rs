@@ -21,7 +21,8 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| matches!(lines::read(line), Some(Line::Start { .. } | Line::Answer(_) | Line::Failed { .. })))
+    text.lines()
+        .any(|line| matches!(lines::read(line), Some(Line::Start { .. } | Line::Answer(_) | Line::Failed { .. })))
 }
 
 pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {

@@ -65,7 +65,10 @@ fn words_that_differ_between_the_languages_are_told_with_file_and_key() {
         problems.join("\n")
     };
     let place = told("时延小于 {rtt_ns}。\"\nfail", "时延较小。\"\nfail");
-    assert!(place.contains("feedback.zh.toml") && place.contains("check.delay.pass lacks the place {rtt_ns}"), "{place}");
+    assert!(
+        place.contains("feedback.zh.toml") && place.contains("check.delay.pass lacks the place {rtt_ns}"),
+        "{place}"
+    );
     let key = told("[check.delay]", "[check.dealy]");
     assert!(key.contains("the rubric has no check dealy (did you mean delay?)"), "{key}");
     let missing = told("pass = \"没有丢失。\"\n", "");

@@ -69,7 +69,9 @@ fn an_unmet_need_is_the_captures_fault_and_names_its_frames() {
     let unmet = item(&report, "mss");
     assert_eq!((&unmet["status"], &unmet["reason"]["code"]), (&json!("not_assessable"), &json!("unmet_need")));
     let text = unmet["reason"]["message"]["en"].as_str().unwrap();
-    assert!(text.contains("capture of the transfer") && text.contains("a TCP handshake") && text.contains("began before"));
+    assert!(
+        text.contains("capture of the transfer") && text.contains("a TCP handshake") && text.contains("began before")
+    );
     assert_eq!(unmet["evidence"][0]["frames"], json!([1]));
     assert_eq!(unmet["evidence"][0]["filter"], "frame.number in {1}");
     assert!(report["capture_quality"].as_array().unwrap().iter().any(|one| one["code"] == "missing_handshake"));
@@ -146,7 +148,10 @@ fn students_see_visible_checks_and_no_total_that_tells_of_others() {
     let full = json_of(&report);
     assert_eq!(item(&full, "no_copies")["status"], "pass");
     let student = json_of(&report.for_student());
-    assert_eq!((&student["view"], &student["score"], &student["max_score"]), (&json!("student"), &Value::Null, &Value::Null));
+    assert_eq!(
+        (&student["view"], &student["score"], &student["max_score"]),
+        (&json!("student"), &Value::Null, &Value::Null)
+    );
     assert!(!student.to_string().contains("no_copies") && !student.to_string().contains("No file was handed in twice"));
     let text = wirelab::grade::text(&report.for_student(), Default::default());
     assert!(text.contains("no total") && !text.contains("handed in twice"), "{text}");

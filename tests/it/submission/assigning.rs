@@ -1,9 +1,7 @@
 //! Which file is which input.
 
-use wirelab::grade::submission::{
-    Assigned, Assignment, InputKind, InputSpec, Submission, assign, check_pattern,
-};
 use wirelab::Lang;
+use wirelab::grade::submission::{Assigned, Assignment, InputKind, InputSpec, Submission, assign, check_pattern};
 
 use super::{capture, log, other_capture, unpacked, zip_of};
 
@@ -26,7 +24,9 @@ fn outcomes(assignment: &Assignment, submission: &Submission) -> Vec<String> {
     let shown = |outcome: &Assigned| match outcome {
         Assigned::File(at) => name(at),
         Assigned::Missing { near } => format!("missing {:?}", near.iter().map(name).collect::<Vec<_>>()),
-        Assigned::Ambiguous { candidates } => format!("ambiguous {:?}", candidates.iter().map(name).collect::<Vec<_>>()),
+        Assigned::Ambiguous { candidates } => {
+            format!("ambiguous {:?}", candidates.iter().map(name).collect::<Vec<_>>())
+        }
     };
     assignment.inputs.iter().map(|assigned| shown(&assigned.outcome)).collect()
 }
@@ -113,7 +113,11 @@ fn a_file_with_the_right_name_and_the_wrong_content_is_named() {
 
 #[test]
 fn logs_are_told_by_content_and_one_session_may_serve_two_inputs_of_different_kinds_once() {
-    let inputs = [input("ping", "ping", &["*ping*"]), input("iperf", "iperf3", &["*iperf*"]), input("answers", "text", &["answers.*"])];
+    let inputs = [
+        input("ping", "ping", &["*ping*"]),
+        input("iperf", "iperf3", &["*iperf*"]),
+        input("answers", "text", &["answers.*"]),
+    ];
     let submission = submission(&[
         ("log1.txt", &log("ping_delay.txt")),
         ("log2.txt", &log("iperf3_tcp_json.client.txt")),
