@@ -20,6 +20,7 @@ mod logs;
 mod memory;
 mod observer;
 mod samples;
+#[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "grade")]
 mod submission;

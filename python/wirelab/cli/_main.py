@@ -119,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     query = commands.add_parser(
         "sql", help="a query over the tables, as SQLite reads it", description="A query over the tables of captures."
     )
-    query.add_argument("query", metavar="QUERY", nargs="?", help='such as "SELECT src_ip, count(*) FROM tcp GROUP BY 1"')
+    query.add_argument(
+        "query", metavar="QUERY", nargs="?", help='such as "SELECT src_ip, count(*) FROM tcp GROUP BY 1"'
+    )
     query.add_argument(
         "files",
         metavar="[NAME=]FILE",

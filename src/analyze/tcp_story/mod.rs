@@ -234,7 +234,9 @@ impl Story {
         if !s.has(SYN) {
             let newest = if before(snd_max, end) { end } else { snd_max };
             let recover = (is_old || is_quiet).then_some(newest);
-            side.recovery.on_send(s.row, now, s.payload_bytes, recover);
+            // Of a segment that starts with old bytes and goes on with new ones, the old ones count as sent again.
+            let old = if is_old { s.payload_bytes.min(bytes_between(s.seq, snd_max)) } else { s.payload_bytes };
+            side.recovery.on_send(s.row, now, old, recover);
         }
         if is_old {
             let tsval = s.ts.map(|(tsval, _)| tsval);
