@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::reading::{Reading, Rows, Tables, numbered};
+use super::reading::{Reading, Rows, Tables, lines, numbered};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef, table};
 
@@ -81,7 +81,7 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)) || is_grepped(line))
+    lines(text).any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)) || is_grepped(line))
 }
 
 /// A line of `ethtool -S eth0 | grep pause`, whose head is gone.
@@ -93,7 +93,7 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
     if !is_in(text) {
         return Ok(None);
     }
-    let has_head = text.lines().any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)));
+    let has_head = lines(text).any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)));
     let mut rows: Rows<NicCounterRow> = Rows::default();
     let (mut sample_no, mut is_inside) = (1, !has_head);
     for (line_no, line) in numbered(text) {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::json::next_object;
-use super::reading::{Reading, Rows, Tables, line_at, numbered};
+use super::reading::{Reading, Rows, Tables, line_at, lines, numbered};
 use crate::capture::Severity;
 use crate::tables::{TableDef, table};
 
@@ -33,10 +33,8 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    let counters = || text.lines().filter(|line| is_counter(line)).take(2).count();
-    text.lines().any(|line| line.trim() == "#kernel" || line.starts_with("#kernel "))
-        || counters() == 2
-        || is_json(text)
+    let counters = || lines(text).filter(|line| is_counter(line)).take(2).count();
+    lines(text).any(|line| line.trim() == "#kernel" || line.starts_with("#kernel ")) || counters() == 2 || is_json(text)
 }
 
 fn is_json(text: &str) -> bool {

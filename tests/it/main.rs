@@ -19,6 +19,7 @@ mod layout;
 mod logs;
 mod memory;
 mod observer;
+mod roce_lab;
 mod samples;
 #[cfg(feature = "sql")]
 mod sql;

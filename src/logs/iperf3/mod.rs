@@ -32,6 +32,11 @@ pub(super) fn is_in(text: &str) -> bool {
     from_text::is_in(text) || json::next_object(text, 0).is_some_and(|found| from_json::is_document(&found.value))
 }
 
+/// Whether it is output of iperf 2.
+pub(super) fn is_version_2(text: &str) -> bool {
+    from_text::is_version_2(text)
+}
+
 pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
     let mut tests = Tests::default();
     from_json::read(text, &mut tests, reading);

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::reading::{Reading, numbered};
+use super::super::reading::{Reading, lines, numbered};
 use super::super::units::{count, hex, number, us_ns};
 use super::Runs;
 use super::tables::{PerftestRow, QpRow, ResultRow};
@@ -15,9 +15,9 @@ type Lazy = LazyLock<Option<Regex>>;
 
 /// `                    RDMA_Write BW Test`, `Atomic CMP_AND_SWAP BW Test`, `Send Bidirectional BW Test`
 static TITLE: Lazy = LazyLock::new(|| {
-    Regex::new(r"^\s*((?:RDMA_Write|RDMA_Read|Send|Atomic|Raw Ethernet)\b.*(?:BW|Latency)\b.*Test.*?)\s*$").ok()
+    Regex::new(r"^\s*((?:RDMA_Write|RDMA_Read|Send|Atomic|Raw Ethernet)\b.*(?:BW|Latency)\b.*Test)\s*$").ok()
 });
-/// ` Number of qps   : 1		Transport type : IB`
+/// ` Number of qps   : 1`, two tabs, `Transport type : IB`
 static SETTING: Lazy =
     LazyLock::new(|| Regex::new(r"(?:^|\s{2,}|\t)\s*([A-Za-z][\w .*]*?)\s*: ?([^\s:][^\t]*?)(?:\t|\s{2,}|$)").ok());
 static ADDRESS: Lazy = LazyLock::new(|| {
@@ -33,7 +33,7 @@ static TROUBLE: Lazy = LazyLock::new(|| {
 });
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines()
+    lines(text)
         .any(|line| Columns::of(line).is_some() || matched(&TITLE, line).is_some() || matched(&ADDRESS, line).is_some())
 }
 

@@ -60,7 +60,7 @@ static START: Lazy = LazyLock::new(|| {
 });
 /// `64 bytes from h2 (10.9.2.2): icmp_seq=1 ttl=63 time=20.9 ms`; BusyBox says `seq=`; `(DUP!)` at the end.
 static REPLY: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:\[(?P<time>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?:(?P<name>[^\s(]+) \((?P<named>[^)\s]+)\)|(?P<ip>[^\s,]+?))[:,]? .*?(?:icmp_)?seq=(?P<seq>\d+)(?: (?:ttl|hlim)=(?P<ttl>\d+))?(?:.*?time[=<](?P<rtt>[\d.]+) ?ms)?").ok()
+    Regex::new(r"(?:\[(?P<time>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?:(?P<name>[^\s(]+) \((?P<named>[^)\s]+)\)|(?P<ip>[^\s,]+?))[:,]? .*?(?:icmp_)?[sr]eq=(?P<seq>\d+)(?: (?:ttl|hlim)=(?P<ttl>\d+))?(?:.*?time[=<](?P<rtt>[\d.]+) ?ms)?").ok()
 });
 /// `From 10.9.1.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)`, `From 10.9.1.1 (10.9.1.1) icmp_seq=1 Packet too big: mtu=1450`.
 static ERROR_FROM: Lazy = LazyLock::new(|| {
@@ -107,7 +107,7 @@ static WINDOWS_TIMES: Lazy = LazyLock::new(|| {
 
 /// What a line says, if it is a line of ping.
 pub(super) fn read(line: &str) -> Option<Line<'_>> {
-    if line.len() > 4096 {
+    if line.trim().is_empty() {
         return None;
     }
     if let Some(found) = matched(&PACKETS, line) {
@@ -230,7 +230,7 @@ impl Answer {
 
 fn reply(line: &str, found: &Captures<'_>) -> Answer {
     // BusyBox and BSD print no address in parentheses after a name, and BusyBox says `seq`, not `icmp_seq`.
-    let tool = if line.contains("icmp_seq=") { IPUTILS } else { BSD };
+    let tool = if line.contains("icmp_seq=") || line.contains("icmp_req=") { IPUTILS } else { BSD };
     let kind = if line.contains("DUP!") { "duplicate" } else { "reply" };
     Answer {
         time: part(found, "time").and_then(seconds),

@@ -151,8 +151,17 @@ fn what_is_no_log_is_refused_with_a_reason() {
         assert_eq!(error(kind, b"I did the lab and it was fun.\n"), LogError::NotThisKind { kind, looks_like: None });
         assert_eq!(error(kind, b"{\"a\": [1, 2, 3]}"), LogError::NotThisKind { kind, looks_like: None });
     }
+    for prose in [
+        "We measured with iperf3: it was fast.\n",
+        "RDMA_Write BW Test results are below\n",
+        "Then I sent a ping: no answer.\n",
+    ] {
+        assert_eq!(logs::detect(prose.as_bytes()), None, "{prose}");
+    }
+    assert_eq!(logs::detect(b"bash: iperf3: command not found\n"), Some(LogKind::Iperf3));
     let iperf2 = b"------------------------------------------------------------\nClient connecting to 10.0.0.1, TCP port 5001\n[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec\n";
-    assert!(logs::read(LogKind::Ping, iperf2).is_err());
+    assert_eq!(error(LogKind::Iperf3, iperf2), LogError::Iperf2);
+    assert_eq!(logs::detect(iperf2), None);
 }
 
 #[test]
@@ -162,6 +171,14 @@ fn a_flood_of_lines_meets_the_limit_on_rows() {
     let log = read_as(LogKind::Ping, flood.as_bytes());
     assert_eq!(log.table("ping_replies").unwrap().num_rows(), 1_000_000);
     assert_eq!(log.findings.iter().find(|finding| finding.code == "row_limit").unwrap().value, Some(100));
+}
+
+#[test]
+fn lines_without_end_and_lines_without_number_meet_limits() {
+    let long = format!("PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.\n{}", "64 bytes from ".repeat(1 << 20));
+    assert_eq!(cells(&read_as(LogKind::Ping, long.as_bytes()), "ping", "received_count"), [int(0)]);
+    let many = format!("PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.{}", "\n".repeat(2_000_100));
+    assert!(codes(&read_as(LogKind::Ping, many.as_bytes())).contains(&"line_limit"));
 }
 
 #[test]
@@ -199,7 +216,7 @@ fn real_logs() -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {

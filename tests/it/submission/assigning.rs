@@ -112,7 +112,7 @@ fn a_file_with_the_right_name_and_the_wrong_content_is_named() {
 }
 
 #[test]
-fn logs_are_told_by_content_and_one_session_may_serve_two_inputs_of_different_kinds_once() {
+fn logs_are_told_by_content_whatever_their_names() {
     let inputs = [
         input("ping", "ping", &["*ping*"]),
         input("iperf", "iperf3", &["*iperf*"]),
@@ -126,6 +126,20 @@ fn logs_are_told_by_content_and_one_session_may_serve_two_inputs_of_different_ki
     let found = assign(&inputs, &submission);
     assert_eq!(outcomes(&found, &submission), ["log1.txt", "log2.txt", "answers.md"]);
     assert_eq!(codes(&found), ["assigned_by_kind", "assigned_by_kind"]);
+}
+
+#[test]
+fn a_saved_session_serves_an_input_of_each_tool_in_it() {
+    let inputs = [
+        input("ping", "ping", &["*ping*"]),
+        input("iperf", "iperf3", &["*iperf*"]),
+        input("more", "ping", &["*more*"]),
+    ];
+    let session = [log("ping_delay.txt"), log("iperf3_tcp_text.client.txt")].concat();
+    let submission = submission(&[("ping and iperf.txt", &session)]);
+    let found = assign(&inputs, &submission);
+    assert_eq!(outcomes(&found, &submission), ["ping and iperf.txt", "ping and iperf.txt", "missing []"]);
+    assert!(found.unused.is_empty());
 }
 
 #[test]

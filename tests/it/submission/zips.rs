@@ -253,3 +253,11 @@ fn the_number_of_entries_is_limited() {
     let submission = read_bytes("lab.zip", crafted(&folders).into(), &limits);
     assert_eq!(submission.findings[0].code, "too_many_files");
 }
+
+#[test]
+fn findings_without_number_are_cut() {
+    let entries: Vec<_> = (0..500).map(|number| Entry::new(format!("../{number}"), b"x")).collect();
+    let submission = unpacked("lab.zip", crafted(&entries));
+    assert_eq!(submission.findings.len(), 201);
+    assert_eq!(submission.findings.last().unwrap().code, "more_findings");
+}

@@ -262,8 +262,7 @@ fn a_long_capture_comes_in_batches_of_bounded_size() {
 /// Trap 14.
 #[test]
 fn with_one_direction_only_nobody_knows_what_was_needed() {
-    let mut packets: Vec<_> =
-        (0..4).map(|number| data(number).at(MS + i64::from(number) * 100 * US)).collect();
+    let mut packets: Vec<_> = (0..4).map(|number| data(number).at(MS + i64::from(number) * 100 * US)).collect();
     packets.push(data(1).id(300).at(250 * MS));
     packets.push(data(4).id(301).at(251 * MS));
     let tables = Tables::bytes(pcap(&packets));
