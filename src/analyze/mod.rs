@@ -17,12 +17,10 @@ pub(crate) use pause::{PauseInterval, PauseTracker};
 pub(crate) use probe::{Probe, ProbeTracker};
 pub use roce::RoceEndpoint;
 pub(crate) use roce::{
-    Channel, Fabric, LeftOut, Message, NO_CHANNEL, NO_MESSAGE, RoceCause, RoceEvent, RoceEventKind, RoceEvidence, RoceJudgement,
-    RoceSeen, Service, Tap,
+    Channel, Fabric, LeftOut, Message, NO_CHANNEL, NO_MESSAGE, RoceCause, RoceEvent, RoceEventKind, RoceEvidence,
+    RoceJudgement, RoceSeen, Service, Tap,
 };
-pub(crate) use tcp_story::{
-    Event as StoryEvent, EventKind, Frames, Mark, Quantiles, SideStory, Story, StorySummary,
-};
+pub(crate) use tcp_story::{Event as StoryEvent, EventKind, Frames, Mark, Quantiles, SideStory, Story, StorySummary};
 pub(crate) use tcp_verdict::{
     Cause, Connection as VerdictConnection, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome,
     Summary as VerdictSummary, Vantage, Verdict,

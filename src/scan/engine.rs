@@ -147,11 +147,9 @@ fn check_filter(request: &ScanRequest) -> Result<(), Error> {
     let (has_time, has_hosts, has_ports) = match request.table {
         TableId::Interfaces | TableId::CaptureQuality => (false, false, false),
         TableId::Pause | TableId::PauseIntervals => (true, false, false),
-        TableId::Arp
-        | TableId::Probes
-        | TableId::RoceQps
-        | TableId::RoceMessages
-        | TableId::RoceEvents => (true, true, false),
+        TableId::Arp | TableId::Probes | TableId::RoceQps | TableId::RoceMessages | TableId::RoceEvents => {
+            (true, true, false)
+        }
         _ => (true, true, true),
     };
     let filter = &request.filter;

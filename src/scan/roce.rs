@@ -9,7 +9,9 @@ use super::core::{Context, Sinks};
 use super::roce_story;
 use super::rows::{roce_of, roce_row};
 use super::sink::Sink;
-use crate::analyze::{Fabric, HoldLimits, LeftOut, Mark, NO_CHANNEL, NO_MESSAGE, RoceEvidence, RoceJudgement, RoceSeen};
+use crate::analyze::{
+    Fabric, HoldLimits, LeftOut, Mark, NO_CHANNEL, NO_MESSAGE, RoceEvidence, RoceJudgement, RoceSeen,
+};
 use crate::capture::Record;
 use crate::options::Options;
 use crate::tables::*;
@@ -280,12 +282,7 @@ fn on_packet(context: &Context<'_>, fabric: &mut Fabric, (at, row): (u32, u64), 
 }
 
 /// The connection management message in a datagram to queue pair 1.
-fn connection_message(
-    context: &Context<'_>,
-    record: &Record,
-    frame: &Frame,
-    packet: &RocePacket,
-) -> Option<CmMessage> {
+fn connection_message(context: &Context<'_>, record: &Record, frame: &Frame, packet: &RocePacket) -> Option<CmMessage> {
     const MAD_AT: usize = RocePacket::BTH_BYTES + 8;
     if packet.opcode != 0x64 || packet.dest_qp != CmMessage::QPN || frame.layers.has(Layers::REASSEMBLED) {
         return None;

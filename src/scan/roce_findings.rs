@@ -277,7 +277,8 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
 fn roce_expected(core: &Core) -> Option<Finding> {
     let is_setup = |port: u16| SETUP_PORTS.contains(&port);
     let flows = core.shards.iter().flat_map(|shard| &shard.flows.flows);
-    let setups = flows.filter(|flow| flow.key.ip_protocol == 6 && (is_setup(flow.key.low.port) || is_setup(flow.key.high.port)));
+    let setups =
+        flows.filter(|flow| flow.key.ip_protocol == 6 && (is_setup(flow.key.low.port) || is_setup(flow.key.high.port)));
     let mut first: Vec<_> = setups.map(|flow| (flow.file, flow.first_frame, flow.first_time_ns)).collect();
     if first.is_empty() {
         return None;
@@ -291,7 +292,8 @@ fn roce_expected(core: &Core) -> Option<Finding> {
 
 fn pauses(core: &Core, has_roce: bool, findings: &mut Vec<Finding>) {
     let Some(pauses) = &core.pauses else { return };
-    let span_ns = core.tally.max_time_ns.zip(core.tally.min_time_ns).map_or(0, |(last, first)| last.saturating_sub(first));
+    let span_ns =
+        core.tally.max_time_ns.zip(core.tally.min_time_ns).map_or(0, |(last, first)| last.saturating_sub(first));
     let mut has_any = false;
     for (class, sum) in pauses.by_class.iter().enumerate().filter(|(_, sum)| sum.pauses > 0) {
         has_any = true;

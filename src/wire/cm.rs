@@ -151,8 +151,10 @@ mod tests {
     #[test]
     fn a_request_names_its_queue_pair_and_the_number_to_begin_at() {
         let service = [0, 0, 0, 0, 1, 6, 0x48, 0x19];
-        let bytes =
-            mad(0x10, &[(0, &[9, 9, 9, 9]), (8, &service), (32, &[0, 0, 0x12]), (44, &[0x48, 0x2e, 0x42]), (50, &[0x37])]);
+        let bytes = mad(
+            0x10,
+            &[(0, &[9, 9, 9, 9]), (8, &service), (32, &[0, 0, 0x12]), (44, &[0x48, 0x2e, 0x42]), (50, &[0x37])],
+        );
         let message = CmMessage::parse(&bytes).unwrap();
         assert_eq!((message.kind, message.local_comm_id, message.remote_comm_id), (CmKind::Req, 0x0909_0909, None));
         assert_eq!((message.local_qpn, message.starting_psn), (Some(0x12), Some(0x48_2e42)));
@@ -161,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_reply_names_both_communications_and_a_rejection_its_reason() {
-        let reply = mad(0x13, &[(0, &[0, 0, 0, 2]), (4, &[0, 0, 0, 1]), (12, &[0, 0, 0x15]), (20, &[0xff, 0xff, 0xff])]);
+        let reply =
+            mad(0x13, &[(0, &[0, 0, 0, 2]), (4, &[0, 0, 0, 1]), (12, &[0, 0, 0x15]), (20, &[0xff, 0xff, 0xff])]);
         let message = CmMessage::parse(&reply).unwrap();
         assert_eq!((message.local_comm_id, message.remote_comm_id), (2, Some(1)));
         assert_eq!((message.local_qpn, message.starting_psn), (Some(0x15), Some(0xff_ffff)));

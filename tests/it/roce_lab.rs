@@ -70,7 +70,9 @@ impl Seen {
         let mut known: BTreeMap<i128, i128> = BTreeMap::new();
         let mut count = 0;
         for row in self.packets.having("dst_ip", host) {
-            let (Some(qp), Some(psn)) = (self.packets.int("qp_id", row), self.packets.int("psn", row)) else { continue };
+            let (Some(qp), Some(psn)) = (self.packets.int("qp_id", row), self.packets.int("psn", row)) else {
+                continue;
+            };
             let syndrome = self.packets.text("aeth", row);
             let opcode = self.packets.int("opcode", row).unwrap_or(0) & 0x1f;
             if !(0x0d..=0x12).contains(&opcode) {
@@ -139,9 +141,30 @@ fn is_near(counter: &str, ours: i128, kernel: i128) -> bool {
 
 /// Differences with their reasons: capture, host, counter, ours, kernel's.
 const EXPLAINED: [(&str, &str, &str, i128, i128, &str); 3] = [
-    ("roce_corrupt", "vm1", "rcvd_pkts", 2_952, 2_951, "frame 1799: a flipped bit in the destination MAC address, outside of all checks; tcpdump's promiscuous tap takes it, the host does not"),
-    ("roce_verbs", "vm0", "completer_retry_err", 3, 8, "five queue pairs end in error (frames 108, 130, 132, 134, 137): rxe counts a retry while it flushes each; nothing is sent"),
-    ("roce_verbs", "vm1", "rcvd_pkts", 116, 111, "frames 201 to 204 go to a queue pair that is gone, frame 136 to one in error: rxe drops them before it counts"),
+    (
+        "roce_corrupt",
+        "vm1",
+        "rcvd_pkts",
+        2_952,
+        2_951,
+        "frame 1799: a flipped bit in the destination MAC address, outside of all checks; tcpdump's promiscuous tap takes it, the host does not",
+    ),
+    (
+        "roce_verbs",
+        "vm0",
+        "completer_retry_err",
+        3,
+        8,
+        "five queue pairs end in error (frames 108, 130, 132, 134, 137): rxe counts a retry while it flushes each; nothing is sent",
+    ),
+    (
+        "roce_verbs",
+        "vm1",
+        "rcvd_pkts",
+        116,
+        111,
+        "frames 201 to 204 go to a queue pair that is gone, frame 136 to one in error: rxe drops them before it counts",
+    ),
 ];
 
 fn lab() -> Option<PathBuf> {

@@ -56,10 +56,9 @@ impl CmWatch {
             CmKind::Rtu => news.event = self.on_ready(pair, message, seen),
             CmKind::Rej => news.event = self.on_reject(pair, message, seen),
             CmKind::Dreq => {
-                let is_known = self
-                    .closing
-                    .iter()
-                    .any(|(of, local, remote, _)| *of == pair && *local == message.local_comm_id && Some(*remote) == message.remote_comm_id);
+                let is_known = self.closing.iter().any(|(of, local, remote, _)| {
+                    *of == pair && *local == message.local_comm_id && Some(*remote) == message.remote_comm_id
+                });
                 if let (false, Some(remote)) = (is_known, message.remote_comm_id) {
                     let mut event = RoceEvent::at(RoceEventKind::Disconnect, seen.mark);
                     event.ends = self.ends_of(pair, message.local_comm_id, remote);
@@ -86,7 +85,8 @@ impl CmWatch {
 
     fn on_request(&mut self, pair: u32, direction: u8, message: &CmMessage, seen: &RoceSeen<'_>) {
         let (Some(qpn), Some(psn)) = (message.local_qpn, message.starting_psn) else { return };
-        let same = |open: &&mut Opening| open.pair == pair && open.active_id == message.local_comm_id && open.qpn == qpn;
+        let same =
+            |open: &&mut Opening| open.pair == pair && open.active_id == message.local_comm_id && open.qpn == qpn;
         if let Some(open) = self.opening.iter_mut().find(same) {
             if let Some(event) = &mut open.event {
                 event.count += 1;

@@ -306,7 +306,8 @@ impl Fabric {
         let (index, by) = match fit.next() {
             None => (first, PairedBy::Psn),
             Some(_) => {
-                let same = |index: &&u32| fitting(index) && channels[**index as usize].ends.responder_qp == requester_qp;
+                let same =
+                    |index: &&u32| fitting(index) && channels[**index as usize].ends.responder_qp == requester_qp;
                 (*listed.iter().rev().take(CANDIDATES).find(same)?, PairedBy::SameNumber)
             }
         };

@@ -325,7 +325,13 @@ impl Messages {
     pub fn release(&mut self, is_over: bool, mut take: impl FnMut(Message)) {
         loop {
             let is_done = self.list.front().is_some_and(Message::is_done);
-            let keep = if is_over { 0 } else if is_done { HISTORY } else { MOST_OPEN };
+            let keep = if is_over {
+                0
+            } else if is_done {
+                HISTORY
+            } else {
+                MOST_OPEN
+            };
             if self.list.len() <= keep {
                 return;
             }
@@ -349,6 +355,8 @@ impl Messages {
 impl Part {
     /// A READ that is issued again asks for what is left of its range.
     fn is_in_range_of(&self, message: &Message) -> bool {
-        !self.is_fresh || self.cause.is_some() || self.psn.since(message.psn) > 0 && (self.psn.since(message.psn) as u32) < message.span
+        !self.is_fresh
+            || self.cause.is_some()
+            || self.psn.since(message.psn) > 0 && (self.psn.since(message.psn) as u32) < message.span
     }
 }

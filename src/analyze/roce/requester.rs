@@ -153,7 +153,13 @@ impl Requester {
         if next.is_before(end) {
             self.next = Some(end);
         }
-        Sending { sent: Sent::Retransmit, cause: Some(cause), evidence, is_rewind, is_fresh: known.is_none() && is_in_hole }
+        Sending {
+            sent: Sent::Retransmit,
+            cause: Some(cause),
+            evidence,
+            is_rewind,
+            is_fresh: known.is_none() && is_in_hole,
+        }
     }
 
     fn cause_of(&mut self, request: &Request, silence_ns: i64, evidence: &mut Evidence) -> Cause {

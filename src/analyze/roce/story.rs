@@ -62,13 +62,8 @@ impl Story {
         let mut event = RoceEvent::at(RoceEventKind::GoBack, mark);
         (event.cause, event.psn, event.tries) = (Some(cause.name()), Some(psn.get()), Some(1));
         (event.count, event.bytes) = (0, Some(0));
-        self.going_back = Some(Box::new(GoingBack {
-            event,
-            from: psn,
-            until,
-            last_try_ns: mark.time_ns,
-            longest_wait_ns: 0,
-        }));
+        self.going_back =
+            Some(Box::new(GoingBack { event, from: psn, until, last_try_ns: mark.time_ns, longest_wait_ns: 0 }));
     }
 
     pub fn on_resent(&mut self, payload_bytes: u32, mark: Mark) {

@@ -77,6 +77,13 @@ pub(super) fn read(mut section: Section<'_>, inputs: &[Input], params: &[Param],
             let hint = did_you_mean(name, earlier.iter().map(|check| check.id.as_str()));
             section.problem_at("depends_on", format!("no check above this one is called {name}{hint}"));
         }
+        let is_hidden = |check: &Check| check.visibility == Visibility::Hidden;
+        if section.text("visibility").as_deref() != Some("hidden")
+            && earlier.iter().any(|check| check.id == *name && is_hidden(check))
+        {
+            let message = format!("{name} is hidden, and this check is not: students would learn of it");
+            section.problem_at("depends_on", message);
+        }
     }
     let time_limit_s = match section.scalar("time_limit_s") {
         None => DEFAULT_TIME_LIMIT_S,
@@ -285,14 +292,22 @@ fn complain_of_parameters(section: &Section<'_>, check: &Check, params: &[Param]
     let queries = [&check.sql].into_iter().chain(check.evidence.as_ref());
     let texts = queries.chain(expressions).chain(check.partial.iter().map(|partial| &partial.when));
     for text in texts {
-        for name in bound_names(text) {
-            if !params.iter().any(|param| param.name == name) {
-                let hint = did_you_mean(name, params.iter().map(|param| param.name.as_str()));
-                let line = if *text == check.sql { "sql" } else { "id" };
-                section.problem_at(line, format!("check {} uses :{name}, which is no [param.{name}]{hint}", check.id));
-            }
+        for unknown in unknown_params(text, params) {
+            let key = if *text == check.sql { "sql" } else { "id" };
+            section.problem_at(key, format!("check {}: {unknown}", check.id));
         }
     }
+}
+
+/// What to say of each `:name` in an SQL text that is no parameter of the lab.
+pub(super) fn unknown_params(sql: &str, params: &[Param]) -> Vec<String> {
+    let unknown = bound_names(sql).into_iter().filter(|name| !params.iter().any(|param| param.name == *name));
+    unknown
+        .map(|name| {
+            let hint = did_you_mean(name, params.iter().map(|param| param.name.as_str()));
+            format!(":{name} is no [param.{name}]{hint}")
+        })
+        .collect()
 }
 
 /// The names after colons in an SQL text, outside of quotes and comments.

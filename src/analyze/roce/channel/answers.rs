@@ -5,8 +5,8 @@ use crate::analyze::roce::responder::Missing;
 
 /// Times of the RNR timer codes, in units of 10 microseconds (IBTA volume 1, table 45).
 const RNR_TIMER: [i64; 32] = [
-    65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536, 2_048, 3_072, 4_096,
-    6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
+    65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536, 2_048, 3_072,
+    4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
 ];
 
 impl Channel {
@@ -21,13 +21,8 @@ impl Channel {
             self.misfits += 1;
         }
         let packet = seen.packet;
-        let mut judgement = RoceJudgement {
-            row: seen.row,
-            sent: None,
-            cause: None,
-            arrival: None,
-            evidence: Evidence::default(),
-        };
+        let mut judgement =
+            RoceJudgement { row: seen.row, sent: None, cause: None, arrival: None, evidence: Evidence::default() };
         let number = match role {
             Role::Response(first, last) => {
                 self.counts.responses += 1;
@@ -101,7 +96,9 @@ impl Channel {
         let wait_ns = RNR_TIMER[usize::from(timer & 31)] * 10_000;
         self.story.on_not_ready(psn, wait_ns, mark);
         // The request was refused; what came after it came to a responder that still waits for it.
-        let Some(at) = self.waiting.iter().position(|waiting| waiting.psn == psn && !waiting.is_refused) else { return };
+        let Some(at) = self.waiting.iter().position(|waiting| waiting.psn == psn && !waiting.is_refused) else {
+            return;
+        };
         let mut rest = self.waiting.iter_mut().skip(at);
         if let Some(refused) = rest.next() {
             refused.is_refused = true;

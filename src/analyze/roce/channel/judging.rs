@@ -5,8 +5,7 @@ use crate::analyze::HoldLimits;
 
 impl Channel {
     pub(super) fn disturb(&mut self, from: Psn, until: Psn) {
-        let (from, until) =
-            self.disturbed.map_or((from, until), |(low, high)| (low.min(from), high.max(until)));
+        let (from, until) = self.disturbed.map_or((from, until), |(low, high)| (low.min(from), high.max(until)));
         self.disturbed = Some((from, until));
     }
 
@@ -34,9 +33,8 @@ impl Channel {
         }
         let (is_here, by_tap) = self.tap_evidence(path, self.ends.direction);
         evidence = evidence.with(by_tap);
-        let is_disturbed = self
-            .disturbed
-            .is_some_and(|(from, until)| !waiting.psn.is_before(from) && waiting.psn.is_before(until));
+        let is_disturbed =
+            self.disturbed.is_some_and(|(from, until)| !waiting.psn.is_before(from) && waiting.psn.is_before(until));
         let is_plain = waiting.sent == Sent::New && waiting.model == Model::InOrder && !is_disturbed;
         let arrival = if waiting.is_lost {
             Arrival::Unknown
