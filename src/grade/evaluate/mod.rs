@@ -102,6 +102,7 @@ pub(super) fn assess(
         quality: &opened.quality,
         asker: &asker,
         done: BTreeMap::new(),
+        left_out: BTreeSet::new(),
         titles: BTreeMap::new(),
         unfilled: BTreeSet::new(),
         said: BTreeSet::new(),
