@@ -1,6 +1,6 @@
 //! Writes `docs/tables.md` from the declarations of the tables: what `make docs` runs.
 //!
-//! `cargo run --features logs --example write_docs`
+//! `make docs`
 
 use std::path::Path;
 

@@ -85,7 +85,7 @@ pub enum Status {
     Partial,
     /// None could.
     NotAssessable,
-    /// The submission could not be read.
+    /// Nothing in the submission serves as an input of the lab.
     Error,
 }
 
@@ -188,6 +188,8 @@ pub struct Item {
     pub reason: Option<Reason>,
     pub visibility: Visibility,
     pub tags: Vec<String>,
+    /// Inputs that the check reads.
+    pub inputs: Vec<String>,
     /// The check's query, for the student to run.
     pub sql: String,
     pub evidence: Vec<Evidence>,

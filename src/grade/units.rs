@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn values_that_differ_never_look_the_same() {
-        let (a, b) = pair(&Value::Integer(9_410_000_000), &Value::Integer(9_409_999_999), Some(Unit::BitsPerSecond), Lang::En);
+        let (a, b) =
+            pair(&Value::Integer(9_410_000_000), &Value::Integer(9_409_999_999), Some(Unit::BitsPerSecond), Lang::En);
         assert_eq!((a.as_str(), b.as_str()), ("9,410,000,000 bit/s", "9,409,999,999 bit/s"));
     }
 

@@ -8,6 +8,9 @@ use super::MAX_LOG_BYTES;
 use super::reading::Reading;
 use crate::capture::Severity;
 
+/// Most lines that are read.
+const MAX_LINES: usize = 2_000_000;
+
 /// The text of a log, with `\n` line ends and without terminal control.
 pub(super) fn decode<'a>(bytes: &'a [u8], reading: &mut Reading) -> Cow<'a, str> {
     let kept = bytes.get(..MAX_LOG_BYTES).unwrap_or(bytes);
@@ -16,7 +19,22 @@ pub(super) fn decode<'a>(bytes: &'a [u8], reading: &mut Reading) -> Cow<'a, str>
         reading.says("log_too_large", Severity::Error, Some(left_out), None, &(MAX_LOG_BYTES >> 20).to_string());
     }
     let text = to_text(kept, kept.len() < bytes.len(), reading);
-    if text.contains(['\r', '\u{1b}', '\0', '\u{8}']) { Cow::Owned(plain(&text)) } else { text }
+    let text = if text.contains(['\r', '\u{1b}', '\0', '\u{8}']) { Cow::Owned(plain(&text)) } else { text };
+    first_lines(text, reading)
+}
+
+/// The text up to the limit on lines: each costs time, however short it is.
+fn first_lines<'a>(text: Cow<'a, str>, reading: &mut Reading) -> Cow<'a, str> {
+    let Some((at, _)) = text.match_indices('\n').nth(MAX_LINES) else { return text };
+    let left_out = text.get(at..).unwrap_or("").matches('\n').count() as u64;
+    reading.says("line_limit", Severity::Error, Some(left_out), None, &MAX_LINES.to_string());
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.get(..at).unwrap_or(text)),
+        Cow::Owned(mut text) => {
+            text.truncate(at);
+            Cow::Owned(text)
+        }
+    }
 }
 
 fn to_text<'a>(bytes: &'a [u8], is_cut: bool, reading: &mut Reading) -> Cow<'a, str> {
@@ -143,7 +161,8 @@ mod tests {
 
     #[test]
     fn colours_titles_and_typed_corrections_are_dropped() {
-        let session = b"\x1b]0;root@h1: ~\x07\x1b[01;32mroot@h1\x1b[0m:~# pinf\x08g 10.0.0.1\r\n\x1b[?2004lPING 10.0.0.1\r\n";
+        let session =
+            b"\x1b]0;root@h1: ~\x07\x1b[01;32mroot@h1\x1b[0m:~# pinf\x08g 10.0.0.1\r\n\x1b[?2004lPING 10.0.0.1\r\n";
         assert_eq!(text(session).0, "root@h1:~# ping 10.0.0.1\nPING 10.0.0.1\n");
     }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::reading::{Reading, Rows, Tables, numbered};
+use super::reading::{Reading, Rows, Tables, lines, numbered};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef, table};
 
@@ -70,9 +70,8 @@ const NAMED: [(&str, &str); 7] = [
     ("out_of_buffer", "dropped_no_buffer"),
 ];
 
-static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
-    KINDS.iter().filter_map(|(pattern, kind)| Some((Regex::new(pattern).ok()?, *kind))).collect()
-});
+static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> =
+    LazyLock::new(|| KINDS.iter().filter_map(|(pattern, kind)| Some((Regex::new(pattern).ok()?, *kind))).collect());
 static COUNTER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\s+(\S(?:.*\S)?)\s*:\s*(\d+)\s*$").ok());
 
 const HEADS: [&str; 2] = ["NIC statistics:", "Standard stats for "];
@@ -82,7 +81,7 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)) || is_grepped(line))
+    lines(text).any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)) || is_grepped(line))
 }
 
 /// A line of `ethtool -S eth0 | grep pause`, whose head is gone.
@@ -94,7 +93,7 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
     if !is_in(text) {
         return Ok(None);
     }
-    let has_head = text.lines().any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)));
+    let has_head = lines(text).any(|line| HEADS.iter().any(|head| line.trim_start().starts_with(head)));
     let mut rows: Rows<NicCounterRow> = Rows::default();
     let (mut sample_no, mut is_inside) = (1, !has_head);
     for (line_no, line) in numbered(text) {
@@ -104,13 +103,27 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
         } else if let Some((name, value)) = counter(line).filter(|_| is_inside) {
             let (kind, direction, class) = meaning(name).unwrap_or((None, way(name), None));
             // Without heads, a name that comes again begins the next sample.
-            let is_again = !has_head && rows.as_slice().iter().rev().take(4096).any(|row| row.sample_no == sample_no && row.name.as_deref() == Some(name));
+            let is_again = !has_head
+                && rows
+                    .as_slice()
+                    .iter()
+                    .rev()
+                    .take(4096)
+                    .any(|row| row.sample_no == sample_no && row.name.as_deref() == Some(name));
             sample_no += u32::from(is_again);
             let parsed = value.parse().ok();
             if parsed.is_none() {
                 reading.counts("figure_too_large", Severity::Warning, Some(line_no), line);
             }
-            rows.push(NicCounterRow { sample_no, line: line_no, name: Some(name.to_owned()), value: parsed, kind, direction, class });
+            rows.push(NicCounterRow {
+                sample_no,
+                line: line_no,
+                name: Some(name.to_owned()),
+                value: parsed,
+                kind,
+                direction,
+                class,
+            });
         } else if !line.trim().is_empty() && !line.starts_with(char::is_whitespace) {
             is_inside = !has_head;
         }
@@ -125,9 +138,11 @@ fn counter(line: &str) -> Option<(&str, &str)> {
     let found = match LazyLock::force(&COUNTER).as_ref()?.captures(line) {
         Some(found) => found,
         // `grep -o`, or copied by hand: no space in front.
-        None => return line.split_once(':').map(|(name, value)| (name.trim(), value.trim())).filter(|(name, value)| {
-            !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) && meaning(name).is_some()
-        }),
+        None => {
+            return line.split_once(':').map(|(name, value)| (name.trim(), value.trim())).filter(|(name, value)| {
+                !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) && meaning(name).is_some()
+            });
+        }
     };
     Some((found.get(1)?.as_str(), found.get(2)?.as_str()))
 }
@@ -143,7 +158,8 @@ fn meaning(name: &str) -> Option<(Option<Symbol>, Option<Symbol>, Option<u8>)> {
         "" => "packets",
         kind => kind,
     };
-    let class = found.name("class").or(found.get(2)).and_then(|class| class.as_str().parse().ok()).filter(|class| *class < 8);
+    let class =
+        found.name("class").or(found.get(2)).and_then(|class| class.as_str().parse().ok()).filter(|class| *class < 8);
     let direction = found.name("way").or(found.get(1)).and_then(|way| symbol(way.as_str()));
     Some((Some(Symbol(kind)), direction, class))
 }

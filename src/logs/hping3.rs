@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::reading::{Reading, Rows, Tables, numbered};
+use super::reading::{Reading, Rows, Tables, lines, numbered};
 use super::units::{ip, ms_ns, number, ratio};
 use crate::capture::Severity;
 use crate::tables::{TableDef, table};
@@ -53,6 +53,8 @@ table! {
         run_no: u32,
         /// Line of the log, from 1.
         line: u64,
+        /// The ICMP error that came as the answer, as `Port Unreachable`; null for a reply.
+        icmp: Option<String>,
         /// Size of the reply, from IP on.
         ip_bytes: Option<u32>,
         /// Address that answered.
@@ -79,10 +81,11 @@ table! {
 type Lazy = LazyLock<Option<Regex>>;
 
 /// `HPING 10.9.2.2 (e0 10.9.2.2): S set, 40 headers + 0 data bytes`
-static START: Lazy = LazyLock::new(|| {
-    Regex::new(r"HPING (\S+) \((\S+) ([^)\s]+)\): (.+?), (\d+) headers \+ (\d+) data bytes").ok()
-});
+static START: Lazy =
+    LazyLock::new(|| Regex::new(r"HPING (\S+) \((\S+) ([^)\s]+)\): (.+?), (\d+) headers \+ (\d+) data bytes").ok());
 static FIELD: Lazy = LazyLock::new(|| Regex::new(r"(\w+)=(\S+)").ok());
+/// `ICMP Port Unreachable from ip=10.9.2.2 get hostname...`
+static ICMP: Lazy = LazyLock::new(|| Regex::new(r"^\s*ICMP ([A-Za-z][A-Za-z ]*?) from ip=").ok());
 /// hping3 writes "tramitted" in some builds.
 static PACKETS: Lazy = LazyLock::new(|| Regex::new(r"(\d+) packets tran?s?mitted, (\d+) packets received").ok());
 static TIMES: Lazy = LazyLock::new(|| Regex::new(r"round-trip min/avg/max = ([\d.]+)/([\d.]+)/([\d.]+) ms").ok());
@@ -92,11 +95,12 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| line.contains("hping statistic ---") || matched(&START, line).is_some() || is_reply(line))
+    lines(text).any(|line| line.contains("hping statistic ---") || matched(&START, line).is_some() || is_reply(line))
 }
 
 fn is_reply(line: &str) -> bool {
-    line.trim_start().starts_with("len=") && line.contains(" ip=") && line.contains(" rtt=")
+    let is_answer = line.trim_start().starts_with("len=") && line.contains(" ip=") && line.contains(" rtt=");
+    is_answer || matched(&ICMP, line).is_some()
 }
 
 pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
@@ -182,6 +186,7 @@ impl Runs {
         let mut row = HpingReplyRow {
             run_no: run.run_no,
             line: line_no,
+            icmp: matched(&ICMP, line).map(|found| found[1].to_owned()),
             ip_bytes: None,
             src_ip: Ip::NONE,
             ttl: None,

@@ -89,7 +89,8 @@ impl<'a> Scan<'a> {
                 '"' => self.string(),
                 ':' => self.sign(':', Expect::Colon, Expect::Value),
                 ',' => {
-                    let after = if self.open.last().is_some_and(|top| top.0 == '}') { Expect::Key } else { Expect::Value };
+                    let after =
+                        if self.open.last().is_some_and(|top| top.0 == '}') { Expect::Key } else { Expect::Value };
                     self.sign(',', Expect::Comma, after)
                 }
                 _ => self.token(),
@@ -277,7 +278,10 @@ mod tests {
     #[test]
     fn a_whole_object_comes_out_as_it_is() {
         let text = r#"{"a": [1, -2.5e3, "x\"y", true, null, {"b": {}}], "c": "抓包"}"#;
-        assert_eq!(read(text), (json!({"a": [1, -2500.0, "x\"y", true, null, {"b": {}}], "c": "抓包"}), Repairs::default()));
+        assert_eq!(
+            read(text),
+            (json!({"a": [1, -2500.0, "x\"y", true, null, {"b": {}}], "c": "抓包"}), Repairs::default())
+        );
     }
 
     #[test]
@@ -321,7 +325,10 @@ mod tests {
 
     #[test]
     fn slips_of_a_writer_are_mended() {
-        assert_eq!(read("{\"a\": [1, 2,], \"b\": .5, \"c\": \"x\ty\\q\",}").0, json!({"a": [1, 2], "b": 0.5, "c": "x y\\q"}));
+        assert_eq!(
+            read("{\"a\": [1, 2,], \"b\": .5, \"c\": \"x\ty\\q\",}").0,
+            json!({"a": [1, 2], "b": 0.5, "c": "x y\\q"})
+        );
     }
 
     #[test]

@@ -46,15 +46,8 @@ pub enum LogKind {
 }
 
 /// Every kind, the ones with the plainest marks first.
-pub const LOG_KINDS: [LogKind; 7] = [
-    LogKind::Iperf3,
-    LogKind::Perftest,
-    LogKind::Hping3,
-    LogKind::Ping,
-    LogKind::Ethtool,
-    LogKind::Nstat,
-    LogKind::Ss,
-];
+pub const LOG_KINDS: [LogKind; 7] =
+    [LogKind::Iperf3, LogKind::Perftest, LogKind::Hping3, LogKind::Ping, LogKind::Ethtool, LogKind::Nstat, LogKind::Ss];
 
 impl LogKind {
     pub fn name(self) -> &'static str {
@@ -136,6 +129,8 @@ pub enum LogError {
     Empty,
     /// Nothing in it is what the tool prints; `looks_like` is the tool that it does look like.
     NotThisKind { kind: LogKind, looks_like: Option<LogKind> },
+    /// It is output of iperf 2, which is another program than iperf3.
+    Iperf2,
     /// Arrow refused to build a table.
     Tables(String),
 }
@@ -149,6 +144,7 @@ impl LogError {
                 words::say(lang, "log.other_kind", &[("kind", kind), ("other", other)])
             }
             Self::NotThisKind { kind, looks_like: None } => words::say(lang, "log.not_this_kind", &[("kind", kind)]),
+            Self::Iperf2 => words::say(lang, "log.iperf2", &[]),
             Self::Tables(reason) => reason.clone(),
         }
     }
@@ -218,6 +214,9 @@ pub fn read(kind: LogKind, bytes: &[u8]) -> Result<Log, LogError> {
         LogKind::Hping3 => hping3::read(&text, &mut reading),
     };
     let Some(tables) = tables.map_err(|error| LogError::Tables(error.to_string()))? else {
+        if kind == LogKind::Iperf3 && iperf3::is_version_2(&text) {
+            return Err(LogError::Iperf2);
+        }
         let looks_like = detect(bytes).filter(|other| *other != kind);
         return Err(LogError::NotThisKind { kind, looks_like });
     };

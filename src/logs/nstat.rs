@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::json::next_object;
-use super::reading::{Reading, Rows, Tables, line_at, numbered};
+use super::reading::{Reading, Rows, Tables, line_at, lines, numbered};
 use crate::capture::Severity;
 use crate::tables::{TableDef, table};
 
@@ -33,8 +33,8 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    let counters = || text.lines().filter(|line| is_counter(line)).take(2).count();
-    text.lines().any(|line| line.trim() == "#kernel" || line.starts_with("#kernel ")) || counters() == 2 || is_json(text)
+    let counters = || lines(text).filter(|line| is_counter(line)).take(2).count();
+    lines(text).any(|line| line.trim() == "#kernel" || line.starts_with("#kernel ")) || counters() == 2 || is_json(text)
 }
 
 fn is_json(text: &str) -> bool {
@@ -50,7 +50,11 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
         return Ok(None);
     }
     let mut rows = Rows::default();
-    if is_json(text) { from_json(text, &mut rows, reading) } else { from_text(text, &mut rows) }
+    if is_json(text) {
+        from_json(text, &mut rows, reading)
+    } else {
+        from_text(text, &mut rows)
+    }
     if rows.is_empty() {
         // `nstat` without `-z` prints what changed: nothing is an answer too.
         reading.says("nstat_no_change", Severity::Info, None, None, "");

@@ -78,11 +78,12 @@ fn from_json(text: &str, runs: &mut Runs, reading: &mut Reading) {
             let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             run.setting(&name.replace('_', " "), &shown);
         }
-        let unit = match found.value.pointer("/results/report_format").or(info.get("report_fmt")).and_then(Value::as_str) {
-            Some(unit) if unit.to_ascii_lowercase().starts_with("gb") => Some(Symbol("Gb/s")),
-            Some(_) => Some(Symbol("MiB/s")),
-            None => None,
-        };
+        let unit =
+            match found.value.pointer("/results/report_format").or(info.get("report_fmt")).and_then(Value::as_str) {
+                Some(unit) if unit.to_ascii_lowercase().starts_with("gb") => Some(Symbol("Gb/s")),
+                Some(_) => Some(Symbol("MiB/s")),
+                None => None,
+            };
         let results = found.value.get("results").unwrap_or(&Value::Null);
         let rows = results.as_array().map_or_else(|| std::slice::from_ref(results), Vec::as_slice);
         for result in rows.iter().filter(|result| result.is_object()) {

@@ -11,6 +11,8 @@ use crate::words::Lang;
 
 /// Most rows of one table of a log.
 const MAX_ROWS: usize = 1_000_000;
+/// Longest line that is looked at.
+const MAX_LINE_BYTES: usize = 16 << 10;
 /// Longest text of a log that a finding quotes, in characters.
 const QUOTED_CHARS: usize = 120;
 
@@ -118,9 +120,17 @@ pub(super) fn line_at(text: &str, byte: usize) -> u64 {
     before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1
 }
 
+/// Lines of a text. Of a line that no tool prints, only the beginning is looked at.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(|line| {
+        let cut = (0..4).map(|back| MAX_LINE_BYTES - back).find(|at| line.is_char_boundary(*at));
+        cut.and_then(|at| line.get(..at)).unwrap_or(line)
+    })
+}
+
 /// Lines of a text with their numbers, from 1.
 pub(super) fn numbered(text: &str) -> impl Iterator<Item = (u64, &str)> {
-    text.lines().enumerate().map(|(at, line)| (at as u64 + 1, line))
+    lines(text).enumerate().map(|(at, line)| (at as u64 + 1, line))
 }
 
 table! {

@@ -1,6 +1,6 @@
 //! `ss -ti`: sockets with the kernel's view of each connection, on two lines or (`-O`) on one.
 
-use super::reading::{Reading, Rows, Tables, numbered};
+use super::reading::{Reading, Rows, Tables, lines, numbered};
 use super::units::{count, ip_port, ms_ns, number, prefix};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef, table};
@@ -131,8 +131,22 @@ const STATES: [&str; 12] = [
     "CLOSED",
 ];
 const CONGESTIONS: [&str; 16] = [
-    "cubic", "reno", "bbr", "bbr2", "dctcp", "vegas", "westwood", "htcp", "bic", "illinois", "veno", "yeah", "hybla", "lp",
-    "scalable", "highspeed",
+    "cubic",
+    "reno",
+    "bbr",
+    "bbr2",
+    "dctcp",
+    "vegas",
+    "westwood",
+    "htcp",
+    "bic",
+    "illinois",
+    "veno",
+    "yeah",
+    "hybla",
+    "lp",
+    "scalable",
+    "highspeed",
 ];
 
 pub(super) fn tables() -> Vec<&'static TableDef> {
@@ -140,8 +154,8 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| is_heading(line) || (is_details(line) && line.contains("rto:")))
-        || text.lines().filter(|line| socket(line).is_some()).take(2).count() == 2
+    lines(text).any(|line| is_heading(line) || (is_details(line) && line.contains("rto:")))
+        || lines(text).filter(|line| socket(line).is_some()).take(2).count() == 2
 }
 
 fn is_heading(line: &str) -> bool {

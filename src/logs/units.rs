@@ -75,8 +75,7 @@ pub(super) fn hex(text: &str) -> Option<u64> {
 
 /// Nanoseconds since 1970 of `Mon, 30 Nov 2026 16:21:16 GMT`.
 pub(super) fn http_date_ns(text: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut words = text.split(|c: char| c.is_whitespace() || c == ',' || c == ':').filter(|word| !word.is_empty());
     words.next()?;
     let day: i64 = words.next()?.parse().ok()?;

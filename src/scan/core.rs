@@ -3,6 +3,8 @@
 use rayon::prelude::*;
 
 use super::finish;
+use super::pause::PauseStage;
+use super::roce::{RoceStage, needs_analysis};
 use super::rows;
 use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut, quoted_frame};
 use super::sink::Sink;
@@ -34,7 +36,11 @@ pub(crate) struct Sinks {
     pub tcp_events: Option<Sink<TcpEventRow>>,
     pub flows: Option<Sink<FlowRow>>,
     pub roce: Option<Sink<RoceRow>>,
+    pub roce_qps: Option<Sink<RoceQpRow>>,
+    pub roce_messages: Option<Sink<RoceMessageRow>>,
+    pub roce_events: Option<Sink<RoceEventRow>>,
     pub pause: Option<Sink<PauseRow>>,
+    pub pause_intervals: Option<Sink<PauseIntervalRow>>,
     pub tunnels: Option<Sink<TunnelRow>>,
     pub probes: Option<Sink<ProbeRow>>,
     pub icmp: Option<Sink<IcmpRow>>,
@@ -48,7 +54,9 @@ macro_rules! each_sink {
     ($sinks:expr, |$id:ident, $sink:ident| $body:expr) => {{
         let sinks = $sinks;
         each_sink!(@ sinks, $id, $sink, $body;
-            packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce, pause Pause, tunnels Tunnels,
+            packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce,
+            roce_qps RoceQps, roce_messages RoceMessages, roce_events RoceEvents, pause Pause,
+            pause_intervals PauseIntervals, tunnels Tunnels,
             probes Probes, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
     }};
     (@ $sinks:ident, $id:ident, $sink:ident, $body:expr; $($field:ident $variant:ident),*) => {
@@ -84,6 +92,9 @@ pub(crate) struct Core {
     needs_flows: bool,
     has_checksums: bool,
     tcp_hold: TcpHold,
+    /// `None` where no table needs it.
+    pub roce: Option<RoceStage>,
+    pub pauses: Option<PauseStage>,
 }
 
 /// What building rows of a window needs.
@@ -133,6 +144,9 @@ impl Core {
         };
         Self {
             options: options.clone(),
+            roce: RoceStage::needed(&sinks, options),
+            pauses: (has_quality || sinks.pause_intervals.is_some())
+                .then(|| PauseStage::new(options, sinks.pause_intervals.is_some())),
             config,
             sinks,
             chunks: Vec::new(),
@@ -231,6 +245,12 @@ impl Core {
             });
         }
         build(&context, &mut self.sinks, is_parallel);
+        if let Some(roce) = &mut self.roce {
+            roce.on_window(&context, now_ns, is_parallel, &mut self.sinks);
+        }
+        if let Some(pauses) = &mut self.pauses {
+            pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
+        }
         let chunks = context.decoded.chunks.len();
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.add_window(&context, self.needs.verdicts, is_parallel);
@@ -321,6 +341,13 @@ impl Core {
         self.shards.iter_mut().for_each(Shard::finish_stories);
         finish::flow_tables(self);
         story::event_table(self);
+        if let Some(roce) = &mut self.roce {
+            roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
+        }
+        if let Some(pauses) = &mut self.pauses {
+            let (now_ns, speed) = (self.latest_ns.unwrap_or(0), self.options.link_speed_bps);
+            pauses.finish(now_ns, self.first_time_ns, speed, self.sinks.pause_intervals.as_mut());
+        }
         finish::capture_tables(self, facts);
         each_sink!(&mut self.sinks, |_id, sink| sink.flush());
     }
@@ -418,7 +445,8 @@ fn number_streams(shards: &mut [Shard], next_id: &mut u64) {
 fn build(context: &Context<'_>, sinks: &mut Sinks, is_parallel: bool) {
     let Sinks { packets, roce, pause, tunnels, icmp, arp, .. } = sinks;
     let mut small = || {
-        if let Some(sink) = roce {
+        // Rows with columns from the analysis come out later.
+        if let Some(sink) = roce.as_mut().filter(|sink| !needs_analysis(sink)) {
             rows::roce_rows(context, sink);
         }
         if let Some(sink) = pause {

@@ -11,6 +11,7 @@ mod flow_tables;
 mod match_table;
 mod packets;
 mod registry;
+mod roce_story_tables;
 mod roce_tables;
 mod tcp_events;
 mod tcp_tables;
@@ -28,6 +29,7 @@ pub(crate) use packets::*;
 #[cfg(feature = "logs")]
 pub(crate) use registry::markdown_of;
 pub use registry::{TABLES, TableId, markdown};
+pub(crate) use roce_story_tables::*;
 pub(crate) use roce_tables::*;
 pub(crate) use tcp_events::*;
 pub(crate) use tcp_tables::*;

@@ -13,7 +13,11 @@ pub enum TableId {
     TcpEvents,
     Flows,
     Roce,
+    RoceQps,
+    RoceMessages,
+    RoceEvents,
     Pause,
+    PauseIntervals,
     Tunnels,
     Probes,
     Icmp,
@@ -23,14 +27,18 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 13] = [
+pub const TABLES: [TableId; 17] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
     TableId::TcpEvents,
     TableId::Flows,
     TableId::Roce,
+    TableId::RoceQps,
+    TableId::RoceMessages,
+    TableId::RoceEvents,
     TableId::Pause,
+    TableId::PauseIntervals,
     TableId::Tunnels,
     TableId::Probes,
     TableId::Icmp,
@@ -61,7 +69,11 @@ impl TableId {
             Self::TcpEvents => TcpEventRow::table(),
             Self::Flows => FlowRow::table(),
             Self::Roce => RoceRow::table(),
+            Self::RoceQps => RoceQpRow::table(),
+            Self::RoceMessages => RoceMessageRow::table(),
+            Self::RoceEvents => RoceEventRow::table(),
             Self::Pause => PauseRow::table(),
+            Self::PauseIntervals => PauseIntervalRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
             Self::Icmp => IcmpRow::table(),
@@ -75,7 +87,7 @@ impl TableId {
 /// `docs/tables.md`: every table with its columns, from the declarations.
 pub fn markdown() -> String {
     let mut text = String::from(
-        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/`; do not edit.\n\n\
+        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/` and `src/logs/`; do not edit.\n\n\
          Times are nanoseconds since 1970-01-01 UTC, exact. `file_no` and `frame_no` together name a frame.\n",
     );
     for definition in TABLES.iter().map(|table| table.definition()).chain([MatchRow::table()]) {

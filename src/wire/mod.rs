@@ -5,6 +5,7 @@
 
 mod arp;
 pub mod checksum;
+mod cm;
 mod encapsulation;
 mod error;
 mod ethernet;
@@ -21,6 +22,7 @@ mod walk;
 
 pub use arp::ArpPacket;
 pub use checksum::ChecksumStatus;
+pub use cm::{CmKind, CmMessage};
 pub use error::{DecodeError, DecodeErrorKind, Layer};
 pub use frame::{Chunk, Datagram, Frame, Ip, Layers, Mac, PacketDirection, Protocol};
 pub use icmp::{IcmpMessage, QuotedPacket};

@@ -19,7 +19,9 @@ mod layout;
 mod logs;
 mod memory;
 mod observer;
+mod roce_lab;
 mod samples;
+#[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "grade")]
 mod submission;

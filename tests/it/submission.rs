@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wirelab::Lang;
-use wirelab::grade::submission::{FileKind, Submission, SubmissionLimits, children, read, read_bytes};
+use wirelab::grade::submission::{FileKind, Submission, SubmissionLimits, children, may_be_class, read, read_bytes};
 use wirelab::logs::LogKind;
 use zip::write::SimpleFileOptions;
 
@@ -160,7 +160,10 @@ fn archives_that_are_not_opened_say_what_to_do_instead() {
     assert_eq!(alone("a.tar.gz", &gzip(&tar)), (FileKind::Archive, vec!["tar"]));
     assert_eq!(alone("a.bz2", b"BZh91AY&SY...."), (FileKind::Archive, vec!["bzip2"]));
     assert_eq!(alone("ping.txt.gz", &gzip(&log("ping_delay.txt"))), (FileKind::Other, vec!["compressed_text"]));
-    assert_eq!(alone("iperf3.json.gz", &gzip(&log("iperf3_tcp_json.client.txt"))), (FileKind::Other, vec!["compressed_text"]));
+    assert_eq!(
+        alone("iperf3.json.gz", &gzip(&log("iperf3_tcp_json.client.txt"))),
+        (FileKind::Other, vec!["compressed_text"])
+    );
     assert_eq!(alone("a.pcap.gz", &gzip(&capture())), (FileKind::Capture, vec![]));
 }
 
@@ -219,6 +222,7 @@ fn links_and_pipes_are_not_followed() {
     std::os::unix::fs::symlink(scratch.path(), scratch.path().join("loop")).unwrap();
     let made = std::process::Command::new("mkfifo").arg(scratch.path().join("pipe")).status().unwrap();
     assert!(made.success());
+    assert!(read(&scratch.path().join("pipe"), &SubmissionLimits::default()).is_err());
     let submission = read(scratch.path(), &SubmissionLimits::default()).unwrap();
     assert_eq!(names(&submission), ["a.pcap"]);
     let expected = [("link", "loop"), ("link", "passwd.txt"), ("special_file", "pipe")];
@@ -262,11 +266,15 @@ fn a_folder_of_a_class_is_listed() {
     std::fs::create_dir_all(scratch.path().join("__MACOSX")).unwrap();
     scratch.write("li-si.zip", &zip_of(&[("a.pcap", &capture())]));
     scratch.write(".DS_Store", b"x");
+    scratch.write("roster.csv", b"id,name");
     scratch.write("wang-wu.rar", b"Rar!\x1a\x07\x01\0");
     let found = children(scratch.path()).unwrap();
     let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, ["li-si.zip", "wang-wu.rar", "zhang-san"]);
-    assert!(children(Path::new("/no/such/place")).is_err());
+    assert!(may_be_class(scratch.path()));
+    scratch.write("zhao-liu.pcap", &capture());
+    assert!(!may_be_class(scratch.path()));
+    assert!(children(Path::new("/no/such/place")).is_err() && !may_be_class(Path::new("/no/such/place")));
 }
 
 #[test]

@@ -19,7 +19,8 @@ mod seq;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Event, EventKind, Mark};
+pub use event::{Event, EventKind, Frames, Mark};
+pub use quantiles::Quantiles;
 
 use ecn::EcnWatch;
 use ends::{CWR, ECE, Ends};
@@ -144,7 +145,7 @@ impl Story {
         if s.checksum == Checksum::Bad {
             return;
         }
-        let now = Mark { file, frame_no: s.frame_no, time_ns: s.time_ns };
+        let now = Mark::new(file, s.frame_no, s.time_ns);
         self.last = Some(now);
         self.ends.on_segment(s, now);
         let dir = s.dir & 1;
@@ -234,7 +235,9 @@ impl Story {
         if !s.has(SYN) {
             let newest = if before(snd_max, end) { end } else { snd_max };
             let recover = (is_old || is_quiet).then_some(newest);
-            side.recovery.on_send(s.row, now, s.payload_bytes, recover);
+            // Of a segment that starts with old bytes and goes on with new ones, the old ones count as sent again.
+            let old = if is_old { s.payload_bytes.min(bytes_between(s.seq, snd_max)) } else { s.payload_bytes };
+            side.recovery.on_send(s.row, now, old, recover);
         }
         if is_old {
             let tsval = s.ts.map(|(tsval, _)| tsval);

@@ -86,15 +86,7 @@ pub(super) fn frames_filter(frames: &[u64]) -> Option<String> {
 }
 
 fn empty(input: Option<String>, file: Option<String>) -> Evidence {
-    Evidence {
-        input,
-        file,
-        frames: Vec::new(),
-        has_more: false,
-        first_time_ns: None,
-        filter: None,
-        rows: Vec::new(),
-    }
+    Evidence { input, file, frames: Vec::new(), has_more: false, first_time_ns: None, filter: None, rows: Vec::new() }
 }
 
 fn file_of(inputs: &[InputState], name: &str, file_no: i64) -> Option<String> {

@@ -13,11 +13,9 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     // Everything that a submission brings along is text and never markup.
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
     templates.add_filter("marked", |text: &str| minijinja::Value::from_safe_string(marked(text)));
-    for (name, text) in [
-        ("page", include_str!("page.html")),
-        ("part", include_str!("part.html")),
-        ("style", include_str!("style.css")),
-    ] {
+    for (name, text) in
+        [("page", include_str!("page.html")), ("part", include_str!("part.html")), ("style", include_str!("style.css"))]
+    {
         // A template that does not parse cannot be rendered below, which tests show.
         let _ = templates.add_template(name, text);
     }

@@ -15,18 +15,10 @@ use super::names::{Fault, clean, decode, is_junk};
 const FREE_BYTES: u64 = 64 << 20;
 
 /// Reads the files of a zip. `depth` counts the archives around this one.
-pub(super) fn read<R: Read + Seek>(
-    mut reader: R,
-    size: u64,
-    name: &str,
-    depth: usize,
-    collector: &mut Collector<'_>,
-) {
-    let mut prefix = String::new();
-    // What a student packed stands for itself; an archive beside other files, or inside one, keeps its name.
-    if depth > 0 || name.contains('/') || !collector.files.is_empty() {
-        prefix = format!("{name}/");
-    }
+pub(super) fn read<R: Read + Seek>(mut reader: R, size: u64, name: &str, depth: usize, collector: &mut Collector<'_>) {
+    // The archive that is the submission needs no name; one inside a folder or another archive does.
+    let prefix =
+        if collector.root_archive.as_deref() == Some(name) && depth == 0 { String::new() } else { format!("{name}/") };
     let entries = match entries(&mut reader, name, collector) {
         Ok(entries) => entries,
         Err(error) => {
@@ -122,6 +114,11 @@ impl Archive<'_> {
             collector.find(SubmissionFinding::error("encrypted", &name));
             return true;
         }
+        if !zip::SUPPORTED_COMPRESSION_METHODS.contains(&entry.compression()) {
+            let finding = SubmissionFinding::error("packing_method", &name);
+            collector.find(finding.detail("reason", format!("{:?}", entry.compression())));
+            return true;
+        }
         if collector.files.len() >= collector.limits.files {
             collector.left_out_files += 1;
             return true;
@@ -188,7 +185,6 @@ fn damaged(code: &'static str, name: &str, error: &ZipError) -> SubmissionFindin
 
 fn refused(name: &str, error: &ZipError) -> SubmissionFinding {
     match error {
-        ZipError::CompressionMethodNotSupported(_) => damaged("packing_method", name, error),
         ZipError::UnsupportedArchive(what) if *what == ZipError::PASSWORD_REQUIRED => {
             SubmissionFinding::error("encrypted", name)
         }

@@ -59,9 +59,13 @@ impl InputKind {
 pub enum Assigned {
     File(usize),
     /// No file fits. `near` are files whose name fits but which are something else.
-    Missing { near: Vec<usize> },
+    Missing {
+        near: Vec<usize>,
+    },
     /// Several files fit, or the one that fits is wanted by another input too.
-    Ambiguous { candidates: Vec<usize> },
+    Ambiguous {
+        candidates: Vec<usize>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,12 +111,14 @@ pub fn assign(inputs: &[InputSpec], submission: &Submission) -> Assignment {
     let fitting: Vec<Vec<usize>> = inputs
         .iter()
         .zip(&named)
-        .map(|(input, named)| named.iter().copied().filter(|at| files.get(*at).is_some_and(|file| input.kind.fits(file))).collect())
+        .map(|(input, named)| {
+            named.iter().copied().filter(|at| files.get(*at).is_some_and(|file| input.kind.fits(file))).collect()
+        })
         .collect();
-    let mut solver = Solver { files, fitting, chosen: vec![None; inputs.len()], findings: Vec::new() };
-    solver.by_name(inputs);
-    solver.by_kind(inputs);
-    solver.finish(inputs, &named)
+    let mut solver = Solver { inputs, files, fitting, chosen: vec![None; inputs.len()], findings: Vec::new() };
+    solver.by_name();
+    solver.by_kind();
+    solver.finish(&named)
 }
 
 /// Files whose name fits.
@@ -126,6 +132,7 @@ fn named(input: &InputSpec, files: &[SubmittedFile]) -> Vec<usize> {
 }
 
 struct Solver<'a> {
+    inputs: &'a [InputSpec],
     files: &'a [SubmittedFile],
     /// For each input, the files that fit by name and kind.
     fitting: Vec<Vec<usize>>,
@@ -134,8 +141,22 @@ struct Solver<'a> {
 }
 
 impl Solver<'_> {
-    fn is_taken(&self, file: usize) -> bool {
+    fn is_used(&self, file: usize) -> bool {
         self.chosen.contains(&Some(file))
+    }
+
+    /// Whether a file that one input has chosen is lost to another. A saved session may hold the output of two tools: then
+    /// it serves an input of each.
+    fn excludes(&self, one: usize, other: usize) -> bool {
+        let kind = |at: usize| self.inputs.get(at).map(|input| input.kind);
+        match (kind(one), kind(other)) {
+            (Some(InputKind::Log(one)), Some(InputKind::Log(other))) => one == other,
+            _ => true,
+        }
+    }
+
+    fn is_taken(&self, file: usize, input: usize) -> bool {
+        self.chosen.iter().enumerate().any(|(other, chosen)| *chosen == Some(file) && self.excludes(other, input))
     }
 
     /// The files that are left for an input. Copies of one file count once.
@@ -143,7 +164,7 @@ impl Solver<'_> {
         let mut seen: Vec<&str> = Vec::new();
         let fitting = self.fitting.get(input).map_or(&[][..], Vec::as_slice);
         let mut open = Vec::new();
-        for at in fitting.iter().copied().filter(|at| !self.is_taken(*at)) {
+        for at in fitting.iter().copied().filter(|at| !self.is_taken(*at, input)) {
             let Some(file) = self.files.get(at) else { continue };
             if !seen.contains(&file.sha256.as_str()) {
                 seen.push(&file.sha256);
@@ -154,9 +175,9 @@ impl Solver<'_> {
     }
 
     /// Gives each input the one file that is left for it, again and again, as long as that changes anything.
-    fn by_name(&mut self, inputs: &[InputSpec]) {
+    fn by_name(&mut self) {
         loop {
-            let wishes: Vec<(usize, usize)> = (0..inputs.len())
+            let wishes: Vec<(usize, usize)> = (0..self.inputs.len())
                 .filter(|input| self.chosen.get(*input) == Some(&None))
                 .filter_map(|input| match self.open(input).as_slice() {
                     [only] => Some((input, *only)),
@@ -166,7 +187,8 @@ impl Solver<'_> {
             let mut has_changed = false;
             for (input, file) in &wishes {
                 // Wanted by two inputs, neither of which has another: nobody can tell.
-                if wishes.iter().filter(|(_, other)| other == file).count() == 1
+                let rivals = wishes.iter().filter(|(other, wish)| wish == file && self.excludes(*other, *input));
+                if rivals.count() == 1
                     && let Some(chosen) = self.chosen.get_mut(*input)
                 {
                     *chosen = Some(*file);
@@ -180,16 +202,24 @@ impl Solver<'_> {
     }
 
     /// One input of a kind without a file, and one file of that kind that is left: they belong together.
-    fn by_kind(&mut self, inputs: &[InputSpec]) {
+    fn by_kind(&mut self) {
+        let inputs = self.inputs;
         for (at, input) in inputs.iter().enumerate() {
-            let is_open = |other: usize| self.chosen.get(other) == Some(&None) && self.fitting.get(other).is_some_and(Vec::is_empty);
-            let rivals = inputs.iter().enumerate().filter(|(other, rival)| {
-                rival.kind == input.kind && self.chosen.get(*other) == Some(&None)
-            });
+            let is_open = |other: usize| {
+                self.chosen.get(other) == Some(&None) && self.fitting.get(other).is_some_and(Vec::is_empty)
+            };
+            let rivals = inputs
+                .iter()
+                .enumerate()
+                .filter(|(other, rival)| rival.kind == input.kind && self.chosen.get(*other) == Some(&None));
             if !is_open(at) || rivals.count() != 1 {
                 continue;
             }
-            let mut left = self.files.iter().enumerate().filter(|(file, content)| input.kind.fits(content) && !self.is_taken(*file));
+            let mut left = self
+                .files
+                .iter()
+                .enumerate()
+                .filter(|(file, content)| input.kind.fits(content) && !self.is_taken(*file, at));
             let (Some((file, content)), None) = (left.next(), left.next()) else { continue };
             let finding = SubmissionFinding::info("assigned_by_kind", &content.name);
             let finding = finding.detail("input", &input.name).detail("patterns", input.patterns.join(", "));
@@ -200,7 +230,8 @@ impl Solver<'_> {
         }
     }
 
-    fn finish(mut self, inputs: &[InputSpec], named: &[Vec<usize>]) -> Assignment {
+    fn finish(mut self, named: &[Vec<usize>]) -> Assignment {
+        let inputs = self.inputs;
         let mut assigned = Vec::with_capacity(inputs.len());
         for (at, input) in inputs.iter().enumerate() {
             let outcome = match self.chosen.get(at).copied().flatten() {
@@ -224,7 +255,7 @@ impl Solver<'_> {
             let of_chosen = |at: &usize| self.files.get(*at).is_some_and(|chosen| chosen.sha256 == file.sha256);
             self.chosen.iter().flatten().any(of_chosen)
         };
-        let unused: Vec<usize> = (0..self.files.len()).filter(|at| !self.is_taken(*at)).collect();
+        let unused: Vec<usize> = (0..self.files.len()).filter(|at| !self.is_used(*at)).collect();
         for at in &unused {
             if let Some(file) = self.files.get(*at) {
                 let code = if is_copy(file) { "unused_copy" } else { "unused_file" };

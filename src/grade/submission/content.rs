@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use super::FileKind;
 use super::finding::SubmissionFinding;
 use super::names::is_capture_name;
-use super::FileKind;
 use crate::capture::{Input, LooksLike, Reader};
 use crate::error::Error;
 use crate::logs::{self, LogKind};
@@ -92,9 +92,11 @@ fn no_capture(looks_like: LooksLike, head: &[u8], name: &str) -> Looked {
     if is_compressed(head) && !matches!(looks_like, LooksLike::CompressedEmpty | LooksLike::CompressedTwice) {
         return match looks_like {
             LooksLike::Tar => Looked::with(FileKind::Archive, error("tar")),
-            LooksLike::Text | LooksLike::CompressedText | LooksLike::Json | LooksLike::Html | LooksLike::TcpdumpText => {
-                Looked::with(FileKind::Other, error("compressed_text"))
-            }
+            LooksLike::Text
+            | LooksLike::CompressedText
+            | LooksLike::Json
+            | LooksLike::Html
+            | LooksLike::TcpdumpText => Looked::with(FileKind::Other, error("compressed_text")),
             _ => Looked::with(FileKind::Other, no_capture_finding(looks_like, name)),
         };
     }
@@ -164,5 +166,7 @@ fn is_wide_text(head: &[u8]) -> bool {
 
 /// gzip, zstd, lz4 and xz, which may be around a capture: what the capture's reader saw is then inside of it.
 fn is_compressed(head: &[u8]) -> bool {
-    [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\0"].iter().any(|magic| head.starts_with(magic))
+    [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\0"]
+        .iter()
+        .any(|magic| head.starts_with(magic))
 }

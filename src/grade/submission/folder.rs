@@ -2,22 +2,38 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Collector;
 use super::finding::SubmissionFinding;
 use super::names::{clean, is_junk};
-use super::Collector;
 
-/// Submissions in a folder of a class: its folders and files, sorted, without what systems leave behind.
+/// Endings of what lies beside submissions: rosters, worksheets and reports.
+const BESIDE: [&str; 8] = [".csv", ".xls", ".xlsx", ".ods", ".toml", ".html", ".htm", ".md"];
+
+/// Submissions in a folder of a class: its folders and files, sorted, without what systems leave behind and without
+/// rosters and reports.
 pub fn children(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if !is_junk(&entry.file_name().to_string_lossy()) && (kind.is_dir() || kind.is_file()) {
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        let is_beside = kind.is_file() && BESIDE.iter().any(|ending| name.ends_with(ending));
+        if !is_junk(&name) && !is_beside && (kind.is_dir() || kind.is_file()) {
             found.push(entry.path());
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether a folder seems to hold the submissions of several people and none itself: everything in it is a folder or an
+/// archive, and there are at least two. A hint, no more: a submission may have two folders as well.
+pub fn may_be_class(folder: &Path) -> bool {
+    let is_container = |path: &PathBuf| {
+        let name = path.to_string_lossy().to_lowercase();
+        path.is_dir() || [".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz"].iter().any(|ending| name.ends_with(ending))
+    };
+    children(folder).is_ok_and(|found| found.len() > 1 && found.iter().all(is_container))
 }
 
 /// Reads every file below a folder. Fails only where the folder itself cannot be read.

@@ -10,6 +10,7 @@ mod finding;
 mod folder;
 mod names;
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,10 @@ use crate::logs::{LogKind, MAX_LOG_BYTES};
 
 pub use assign::{Assigned, Assignment, InputAssignment, InputKind, InputSpec, assign, check_pattern};
 pub use finding::SubmissionFinding;
-pub use folder::children;
+pub use folder::{children, may_be_class};
+
+/// Most findings of one submission; nobody reads more.
+const MAX_FINDINGS: usize = 200;
 
 /// Limits on what is read of one submission. Hitting one is a finding; the rest is read.
 #[derive(Clone, Debug)]
@@ -135,14 +139,24 @@ impl SubmittedFile {
 /// Reads a submission from disk: a folder, a zip, or one file. Fails only where `path` itself cannot be read.
 pub fn read(path: &Path, limits: &SubmissionLimits) -> Result<Submission, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    if !metadata.is_dir() && !metadata.is_file() {
+        // A pipe would be waited for without end.
+        return Err(Error::Usage(format!("{}: is neither a folder nor a file", path.display())));
+    }
     let mut collector = Collector::new(limits);
     if metadata.is_dir() {
         folder::read(path, &mut collector).map_err(|error| Error::io(path, error))?;
     } else {
         let name = path.file_name().map_or_else(|| "file".into(), |name| name.to_string_lossy());
-        collector.file_on_disk(path, &names::clean(&name).0, 0).map_err(|error| Error::io(path, error))?;
+        let name = names::clean(&name).0;
+        collector.root_archive = Some(name.clone());
+        collector.file_on_disk(path, &name, 0).map_err(|error| Error::io(path, error))?;
     }
-    let id = if metadata.is_dir() { folder_name(path) } else { path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) };
+    let id = if metadata.is_dir() {
+        folder_name(path)
+    } else {
+        path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+    };
     Ok(collector.finish(id.unwrap_or_else(|| "submission".to_owned())))
 }
 
@@ -150,6 +164,7 @@ pub fn read(path: &Path, limits: &SubmissionLimits) -> Result<Submission, Error>
 pub fn read_bytes(name: &str, bytes: Arc<[u8]>, limits: &SubmissionLimits) -> Submission {
     let mut collector = Collector::new(limits);
     let (clean, _) = names::clean(name);
+    collector.root_archive = Some(clean.clone());
     collector.bytes(&clean, bytes, 0);
     let stem = Path::new(&clean).file_stem().map_or_else(|| clean.clone(), |stem| stem.to_string_lossy().into_owned());
     collector.finish(stem)
@@ -173,11 +188,24 @@ struct Collector<'a> {
     unpacked: u64,
     left_out_files: u64,
     junk: Vec<String>,
+    /// Hash of each file, by its name in lower case.
+    hashes: HashMap<String, String>,
+    /// Name of the archive that is the whole submission.
+    root_archive: Option<String>,
 }
 
 impl<'a> Collector<'a> {
     fn new(limits: &'a SubmissionLimits) -> Self {
-        Self { limits, files: Vec::new(), findings: Vec::new(), unpacked: 0, left_out_files: 0, junk: Vec::new() }
+        Self {
+            limits,
+            files: Vec::new(),
+            findings: Vec::new(),
+            unpacked: 0,
+            left_out_files: 0,
+            junk: Vec::new(),
+            hashes: HashMap::new(),
+            root_archive: None,
+        }
     }
 
     fn find(&mut self, finding: SubmissionFinding) {
@@ -231,16 +259,14 @@ impl<'a> Collector<'a> {
         self.findings.extend(looked.findings);
         let name = self.distinct(name, &sha256);
         let Some(name) = name else { return };
+        self.hashes.insert(name.to_lowercase(), sha256.clone());
         self.files.push(SubmittedFile { name, content, sha256, size, kind: looked.kind, logs: looked.logs });
     }
 
     /// A name that no other file has; `None` for a file that is there already, byte by byte.
     fn distinct(&mut self, name: &str, sha256: &str) -> Option<String> {
         // Windows and macOS do not tell `A.pcap` from `a.pcap`.
-        let holder = |files: &[SubmittedFile], name: &str| {
-            files.iter().find(|file| file.name.to_lowercase() == name.to_lowercase()).map(|file| file.sha256.clone())
-        };
-        let Some(first) = holder(&self.files, name) else { return Some(name.to_owned()) };
+        let Some(first) = self.hashes.get(&name.to_lowercase()) else { return Some(name.to_owned()) };
         if first == sha256 {
             self.find(SubmissionFinding::info("same_file_twice", name));
             return None;
@@ -250,7 +276,7 @@ impl<'a> Collector<'a> {
             _ => (name, String::new()),
         };
         let mut other_names = (2..).map(|number: u32| format!("{stem} ({number}){ending}"));
-        let other = other_names.find(|other| holder(&self.files, other).is_none())?;
+        let other = other_names.find(|other| !self.hashes.contains_key(&other.to_lowercase()))?;
         self.find(SubmissionFinding::warning("duplicate_name", name).detail("other", &other));
         Some(other)
     }
@@ -269,6 +295,11 @@ impl<'a> Collector<'a> {
         }
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let more = self.findings.len().saturating_sub(MAX_FINDINGS);
+        if more > 0 {
+            self.findings.truncate(MAX_FINDINGS);
+            self.findings.push(SubmissionFinding::info("more_findings", "").value(more as u64));
+        }
         Submission { id, files: self.files, findings: self.findings }
     }
 }

@@ -70,7 +70,8 @@ pub(super) fn clean(raw: &str) -> (String, Option<Fault>) {
 }
 
 fn is_treacherous(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 fn is_device(part: &str) -> bool {
@@ -87,7 +88,10 @@ pub(super) fn is_junk(name: &str) -> bool {
         let lower = part.to_ascii_lowercase();
         part.starts_with('.')
             || part.starts_with("~$")
-            || matches!(lower.as_str(), "__macosx" | "thumbs.db" | "desktop.ini" | "ehthumbs.db" | "__pycache__" | "$recycle.bin")
+            || matches!(
+                lower.as_str(),
+                "__macosx" | "thumbs.db" | "desktop.ini" | "ehthumbs.db" | "__pycache__" | "$recycle.bin"
+            )
     })
 }
 
@@ -96,7 +100,9 @@ pub(super) fn is_capture_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let plain = [".gz", ".zst", ".lz4", ".xz"].iter().find_map(|ending| lower.strip_suffix(ending)).unwrap_or(&lower);
     let numbered = plain.trim_end_matches(|c: char| c.is_ascii_digit());
-    [".pcap", ".pcapng", ".cap", ".dmp", ".ntar"].iter().any(|ending| plain.ends_with(ending) || numbered.ends_with(ending))
+    [".pcap", ".pcapng", ".cap", ".dmp", ".ntar"]
+        .iter()
+        .any(|ending| plain.ends_with(ending) || numbered.ends_with(ending))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::json::{Found, Repairs, next_object};
 use super::super::reading::{Reading, line_at};
 use super::super::units::{count, ip, ms_ns, ratio, seconds_ns, us_ns};
-use super::tables::{Iperf3Row, IntervalRow, StreamRow};
+use super::tables::{IntervalRow, Iperf3Row, StreamRow};
 use super::{BOTH, CLIENT, FORWARD, REVERSE, SERVER, Tests, direction};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TimeNs};
@@ -54,7 +54,13 @@ fn say_repairs(text: &str, found: &Found, reading: &mut Reading) {
         reading.says("json_cut", Severity::Warning, None, line(text.len()), "");
     }
     if let Some(at) = broken_at {
-        reading.says("json_broken", Severity::Warning, None, line(at), text.get(at..).unwrap_or("").lines().next().unwrap_or(""));
+        reading.says(
+            "json_broken",
+            Severity::Warning,
+            None,
+            line(at),
+            text.get(at..).unwrap_or("").lines().next().unwrap_or(""),
+        );
     }
     if is_over_limit {
         reading.says("json_too_large", Severity::Error, None, line(found.end), "");
@@ -66,7 +72,9 @@ fn whole(found: &Found, text: &str, tests: &mut Tests, reading: &mut Reading) {
     let cookie = found.value.pointer("/start/cookie").and_then(Value::as_str);
     let is_again = tests.tests.as_slice().iter().any(|test| match (&test.cookie, cookie) {
         (Some(known), Some(cookie)) => known == cookie,
-        (None, None) => test.error.is_some() && test.error.as_deref() == found.value.get("error").and_then(Value::as_str),
+        (None, None) => {
+            test.error.is_some() && test.error.as_deref() == found.value.get("error").and_then(Value::as_str)
+        }
         _ => false,
     });
     if is_again {
@@ -177,7 +185,8 @@ impl<'a> Test<'a> {
         let ms = stamp("/timestamp/timemillisecs").and_then(|ms| i64::try_from(ms).ok()?.checked_mul(1_000_000));
         let s = stamp("/timestamp/timesecs").and_then(|s| i64::try_from(s).ok()?.checked_mul(1_000_000_000));
         row.start = ms.or(s).map(TimeNs);
-        let mss = |key| start.get(key).and_then(Value::as_u64).and_then(|mss| u32::try_from(mss).ok()).filter(|mss| *mss > 0);
+        let mss =
+            |key| start.get(key).and_then(Value::as_u64).and_then(|mss| u32::try_from(mss).ok()).filter(|mss| *mss > 0);
         row.control_mss_bytes = mss("tcp_mss_default");
         row.requested_mss_bytes = mss("tcp_mss");
         for connected in start.get("connected").and_then(Value::as_array).into_iter().flatten() {
@@ -198,7 +207,13 @@ impl<'a> Test<'a> {
         row.protocol = asked.get("protocol").and_then(Value::as_str).and_then(protocol);
         self.is_reverse = number("reverse").is_some_and(|reverse| reverse != 0.0);
         let is_both = number("bidir").is_some_and(|bidir| bidir != 0.0);
-        row.direction = Some(if is_both { BOTH } else if self.is_reverse { REVERSE } else { FORWARD });
+        row.direction = Some(if is_both {
+            BOTH
+        } else if self.is_reverse {
+            REVERSE
+        } else {
+            FORWARD
+        });
         row.stream_count = number("num_streams").and_then(count).and_then(|n| n.try_into().ok());
         row.block_bytes = number("blksize").and_then(count);
         let by_amount = number("bytes").is_some_and(|n| n > 0.0) || number("blocks").is_some_and(|n| n > 0.0);
@@ -313,7 +328,8 @@ impl<'a> Test<'a> {
             let figures = sum.or(received).unwrap_or(&Value::Null);
             self.row.packet_count = self.figure(figures, "packets");
             self.row.lost_count = self.figure(figures, "lost_packets");
-            self.row.loss_ratio = self.row.lost_count.zip(self.row.packet_count).and_then(|(lost, all)| ratio(lost, all));
+            self.row.loss_ratio =
+                self.row.lost_count.zip(self.row.packet_count).and_then(|(lost, all)| ratio(lost, all));
             self.row.jitter_ns = number(figures, "jitter_ms").and_then(ms_ns);
         }
         let text = |key| end.get(key).and_then(Value::as_str).map(str::to_owned);

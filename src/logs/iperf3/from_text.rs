@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::super::reading::{Reading, numbered};
+use super::super::reading::{Reading, lines, numbered};
 use super::super::units::{count, http_date_ns, ip, ms_ns, number, prefix, ratio, seconds_ns};
 use super::from_json::protocol;
-use super::tables::{Iperf3Row, IntervalRow, StreamRow};
+use super::tables::{IntervalRow, Iperf3Row, StreamRow};
 use super::{BOTH, CLIENT, FORWARD, REVERSE, SERVER, Tests, direction};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TimeNs};
@@ -41,15 +41,35 @@ static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:^|\s)
 static PORT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:Connecting to host \S+, port|Server listening on(?: port)?) (\d+)").ok());
 
-const MARKS: [&str; 5] =
-    ["Connecting to host ", "iperf3: ", "[ ID] Interval", "[ ID][Role] Interval", "Server listening on "];
+const MARKS: [&str; 4] = ["Connecting to host ", "[ ID] Interval", "[ ID][Role] Interval", "Server listening on "];
+
+/// `iperf3: error - unable to connect to server`, `iperf3: interrupt - the client has terminated`, and what a shell says of
+/// it. That somebody wrote "iperf3: it was fast" is none.
+fn error_of(line: &str) -> Option<&str> {
+    let (before, message) = line.split_once("iperf3: ")?;
+    let message = message.trim();
+    let starts =
+        ["error", "interrupt", "the client", "the server", "exiting", "unable", "command not found", "parameter"];
+    let is_error = starts.iter().any(|start| message.starts_with(start));
+    let is_alone = before.trim().is_empty() || before.trim_end().ends_with([':', ']']) || message.contains(" - ");
+    (is_error && is_alone).then_some(message)
+}
+
+/// iperf 2 is another program with other output: "Client connecting to 10.0.0.1, TCP port 5001".
+pub(super) fn is_version_2(text: &str) -> bool {
+    lines(text).any(|line| {
+        let is_banner = line.contains("Client connecting to ") || line.contains("Server listening on ");
+        is_banner && (line.contains("TCP port ") || line.contains("UDP port "))
+    })
+}
 
 pub(super) fn is_in(text: &str) -> bool {
-    // `iperf` of version 2 prints a banner with a comma: "Client connecting to 10.0.0.1, TCP port 5001".
-    text.lines().any(|line| {
+    let is_mark = |line: &str| {
         MARKS.iter().any(|mark| line.contains(mark))
+            || error_of(line).is_some()
             || (line.contains("bits/sec") && matches(&FIGURES, line).is_some())
-    })
+    };
+    !is_version_2(text) && lines(text).any(is_mark)
 }
 
 pub(super) fn read(text: &str, tests: &mut Tests, reading: &mut Reading) {
@@ -129,9 +149,8 @@ impl<'a> Parser<'a> {
             self.row.server_port = self.server_port;
         } else if line.contains("Reverse mode, remote host ") {
             self.is_reverse = true;
-        } else if let Some((_, error)) = line.split_once("iperf3: ") {
+        } else if let Some(error) = error_of(line) {
             self.begin();
-            let error = error.trim();
             self.row.error.get_or_insert_with(|| error.trim_start_matches("error - ").to_owned());
             self.reading.says("iperf3_error", Severity::Error, None, Some(line_no), error);
         } else {
@@ -156,7 +175,9 @@ impl<'a> Parser<'a> {
             self.row.requested_ns = part(5).parse().ok().and_then(seconds_ns);
             self.row.tos = part(6).parse().ok();
             self.is_reverse |= line.contains("reverse");
-        } else if let Some(text) = after("Control connection MSS ").or(after("TCP MSS: ").filter(|t| t.contains("default"))) {
+        } else if let Some(text) =
+            after("Control connection MSS ").or(after("TCP MSS: ").filter(|t| t.contains("default")))
+        {
             self.row.control_mss_bytes = mss(text);
         } else if let Some(text) = after("TCP MSS: ") {
             self.row.requested_mss_bytes = mss(text);
@@ -228,7 +249,12 @@ impl<'a> Parser<'a> {
         let counter = counted.as_ref().and_then(|counted| counted["count"].parse::<u64>().ok());
         let is_receiver_line = rest.trim_end().ends_with("receiver");
         if is_receiver_line || rest.trim_end().ends_with("sender") || self.is_summary {
-            self.total(socket, &totals, counter, is_receiver_line || (self.is_summary && !rest.contains("sender") && !is_sender));
+            self.total(
+                socket,
+                &totals,
+                counter,
+                is_receiver_line || (self.is_summary && !rest.contains("sender") && !is_sender),
+            );
             return;
         }
         if self.interval_from != text("from") {
@@ -289,10 +315,10 @@ impl<'a> Parser<'a> {
             Some(socket) => {
                 let stream_no = self.stream_of(socket);
                 if let Some(stream) = self.streams.get_mut(stream_no as usize - 1) {
-                    totals.into_stream(stream, counter.filter(|_| !self.is_udp), is_receiver);
+                    totals.add_to_stream(stream, counter.filter(|_| !self.is_udp), is_receiver);
                 }
             }
-            None => totals.into_test(&mut self.row, counter.filter(|_| !self.is_udp), is_receiver),
+            None => totals.add_to_test(&mut self.row, counter.filter(|_| !self.is_udp), is_receiver),
         }
     }
 
@@ -323,7 +349,8 @@ impl<'a> Parser<'a> {
             (row.local_ip, row.local_port) = (first.local_ip, first.local_port);
             (row.remote_ip, row.remote_port) = (first.remote_ip, first.remote_port);
         }
-        let one_way = |stream: &&StreamRow| stream.direction.is_none_or(|way| way == FORWARD || row.direction != Some(BOTH));
+        let one_way =
+            |stream: &&StreamRow| stream.direction.is_none_or(|way| way == FORWARD || row.direction != Some(BOTH));
         row.stream_count.get_or_insert(streams.iter().filter(one_way).count() as u32);
         sum_up(&mut row, &streams);
         for stream in streams {
@@ -345,7 +372,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn into_stream(&self, stream: &mut StreamRow, retransmits: Option<u64>, is_receiver: bool) {
+    fn add_to_stream(&self, stream: &mut StreamRow, retransmits: Option<u64>, is_receiver: bool) {
         stream.direction = Some(self.way);
         if is_receiver {
             (stream.received_bytes, stream.received_bps) = (self.amount, self.rate);
@@ -364,7 +391,7 @@ impl Totals {
         }
     }
 
-    fn into_test(&self, row: &mut Iperf3Row, retransmits: Option<u64>, is_receiver: bool) {
+    fn add_to_test(&self, row: &mut Iperf3Row, retransmits: Option<u64>, is_receiver: bool) {
         let is_back = self.way == REVERSE && row.direction == Some(BOTH);
         let (bytes, bps) = match (is_back, is_receiver) {
             (false, false) => (&mut row.sent_bytes, &mut row.sent_bps),

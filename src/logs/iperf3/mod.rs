@@ -8,7 +8,7 @@ use super::json;
 use super::reading::{Reading, Rows, Tables};
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef};
-use tables::{Iperf3Builder, Iperf3Row, IntervalBuilder, IntervalRow, StreamBuilder, StreamRow};
+use tables::{IntervalBuilder, IntervalRow, Iperf3Builder, Iperf3Row, StreamBuilder, StreamRow};
 
 const FORWARD: Symbol = Symbol("forward");
 const REVERSE: Symbol = Symbol("reverse");
@@ -30,6 +30,11 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 
 pub(super) fn is_in(text: &str) -> bool {
     from_text::is_in(text) || json::next_object(text, 0).is_some_and(|found| from_json::is_document(&found.value))
+}
+
+/// Whether it is output of iperf 2.
+pub(super) fn is_version_2(text: &str) -> bool {
+    from_text::is_version_2(text)
 }
 
 pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {

@@ -260,7 +260,13 @@ impl ResultRow {
         }
     }
 
-    pub(super) fn from_json(run_no: u32, line: u64, value: &Value, unit: Option<Symbol>, reading: &mut Reading) -> Self {
+    pub(super) fn from_json(
+        run_no: u32,
+        line: u64,
+        value: &Value,
+        unit: Option<Symbol>,
+        reading: &mut Reading,
+    ) -> Self {
         let number = |names: &[&str]| names.iter().find_map(|name| value.get(name)).and_then(Value::as_f64);
         let mut row = Self::new(run_no, line);
         row.message_bytes = number(&["MsgSize", "#bytes"]).and_then(count);

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::reading::{Reading, numbered};
+use super::super::reading::{Reading, lines, numbered};
 use super::super::units::{count, hex, number, us_ns};
-use super::tables::{PerftestRow, QpRow, ResultRow};
 use super::Runs;
+use super::tables::{PerftestRow, QpRow, ResultRow};
 use crate::tables::Symbol;
 use crate::wire::Ip;
 
@@ -15,9 +15,9 @@ type Lazy = LazyLock<Option<Regex>>;
 
 /// `                    RDMA_Write BW Test`, `Atomic CMP_AND_SWAP BW Test`, `Send Bidirectional BW Test`
 static TITLE: Lazy = LazyLock::new(|| {
-    Regex::new(r"^\s*((?:RDMA_Write|RDMA_Read|Send|Atomic|Raw Ethernet)\b.*(?:BW|Latency)\b.*Test.*?)\s*$").ok()
+    Regex::new(r"^\s*((?:RDMA_Write|RDMA_Read|Send|Atomic|Raw Ethernet)\b.*(?:BW|Latency)\b.*Test)\s*$").ok()
 });
-/// ` Number of qps   : 1		Transport type : IB`
+/// ` Number of qps   : 1`, two tabs, `Transport type : IB`
 static SETTING: Lazy =
     LazyLock::new(|| Regex::new(r"(?:^|\s{2,}|\t)\s*([A-Za-z][\w .*]*?)\s*: ?([^\s:][^\t]*?)(?:\t|\s{2,}|$)").ok());
 static ADDRESS: Lazy = LazyLock::new(|| {
@@ -26,11 +26,15 @@ static ADDRESS: Lazy = LazyLock::new(|| {
 static GID: Lazy = LazyLock::new(|| Regex::new(r"^\s*GID: ((?:[0-9a-fA-F]{2,3}:){15}[0-9a-fA-F]{2,3})\s*$").ok());
 /// Something that only a failing program prints.
 static TROUBLE: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?i)(couldn't|unable to|failed to|failed status|completion with error|timeout|not found|mismatch|error)").ok()
+    Regex::new(
+        r"(?i)(couldn't|unable to|failed to|failed status|completion with error|timeout|not found|mismatch|error)",
+    )
+    .ok()
 });
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| Columns::of(line).is_some() || matched(&TITLE, line).is_some() || matched(&ADDRESS, line).is_some())
+    lines(text)
+        .any(|line| Columns::of(line).is_some() || matched(&TITLE, line).is_some() || matched(&ADDRESS, line).is_some())
 }
 
 pub(super) fn read(text: &str, runs: &mut Runs, reading: &mut Reading) {

@@ -15,12 +15,22 @@ const WINDOWS: Symbol = Symbol("windows");
 
 pub(super) enum Line<'a> {
     /// The command itself, where a session was saved.
-    Command { df: Option<Symbol> },
-    Start { tool: Symbol, host: &'a str, ip: Ip, payload_bytes: Option<u32>, ip_bytes: Option<u32> },
+    Command {
+        df: Option<Symbol>,
+    },
+    Start {
+        tool: Symbol,
+        host: &'a str,
+        ip: Ip,
+        payload_bytes: Option<u32>,
+        ip_bytes: Option<u32>,
+    },
     Answer(Answer),
     Statistics(Statistics),
     /// Nothing was sent.
-    Failed { message: &'a str },
+    Failed {
+        message: &'a str,
+    },
 }
 
 pub(super) struct Answer {
@@ -50,7 +60,7 @@ static START: Lazy = LazyLock::new(|| {
 });
 /// `64 bytes from h2 (10.9.2.2): icmp_seq=1 ttl=63 time=20.9 ms`; BusyBox says `seq=`; `(DUP!)` at the end.
 static REPLY: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:\[(?P<time>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?:(?P<name>[^\s(]+) \((?P<named>[^)\s]+)\)|(?P<ip>[^\s,]+?))[:,]? .*?(?:icmp_)?seq=(?P<seq>\d+)(?: (?:ttl|hlim)=(?P<ttl>\d+))?(?:.*?time[=<](?P<rtt>[\d.]+) ?ms)?").ok()
+    Regex::new(r"(?:\[(?P<time>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?:(?P<name>[^\s(]+) \((?P<named>[^)\s]+)\)|(?P<ip>[^\s,]+?))[:,]? .*?(?:icmp_)?[sr]eq=(?P<seq>\d+)(?: (?:ttl|hlim)=(?P<ttl>\d+))?(?:.*?time[=<](?P<rtt>[\d.]+) ?ms)?").ok()
 });
 /// `From 10.9.1.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)`, `From 10.9.1.1 (10.9.1.1) icmp_seq=1 Packet too big: mtu=1450`.
 static ERROR_FROM: Lazy = LazyLock::new(|| {
@@ -61,12 +71,10 @@ static BSD_ERROR: Lazy = LazyLock::new(|| {
     Regex::new(r"^\s*\d+ bytes from (?:[^\s(]+ \((?P<named>[^)\s]+)\)|(?P<ip>[^\s:]+)): (?P<what>(?i:frag needed|destination|time to live|packet too big|communication prohibited).*)").ok()
 });
 static MTU: Lazy = LazyLock::new(|| Regex::new(r"(?i)mtu ?=? ?(\d+)").ok());
-static TOO_LONG: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:local error: )?message too long(?:,? mtu ?=? ?(?P<mtu>\d+))?").ok()
-});
-static NO_ANSWER: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:Request timeout for icmp_seq|no answer yet for icmp_seq=) ?(?P<seq>\d+)").ok()
-});
+static TOO_LONG: Lazy =
+    LazyLock::new(|| Regex::new(r"(?i)(?:local error: )?message too long(?:,? mtu ?=? ?(?P<mtu>\d+))?").ok());
+static NO_ANSWER: Lazy =
+    LazyLock::new(|| Regex::new(r"(?:Request timeout for icmp_seq|no answer yet for icmp_seq=) ?(?P<seq>\d+)").ok());
 static PACKETS: Lazy = LazyLock::new(|| {
     Regex::new(r"(?P<sent>\d+) packets transmitted, (?P<received>\d+)(?: packets)? received(?P<rest>.*)").ok()
 });
@@ -89,19 +97,17 @@ static WINDOWS_START: Lazy = LazyLock::new(|| {
 static WINDOWS_REPLY: Lazy = LazyLock::new(|| {
     Regex::new(r"(?:Reply from |来自 )(?P<ip>[^\s]+?)(?:: | 的回复: ?)(?:(?:bytes|字节)=(?P<bytes>\d+) )?(?:time|时间)(?P<less>[=<])(?P<rtt>\d+)ms(?: TTL=(?P<ttl>\d+))?").ok()
 });
-static WINDOWS_ERROR: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:Reply from |来自 )(?P<ip>[^\s]+?)(?:: | 的回复: ?)(?P<what>.+)").ok()
-});
-static WINDOWS_PACKETS: Lazy = LazyLock::new(|| {
-    Regex::new(r"(?:Sent|已发送) = (?P<sent>\d+)[,，] ?(?:Received|已接收) = (?P<received>\d+)").ok()
-});
+static WINDOWS_ERROR: Lazy =
+    LazyLock::new(|| Regex::new(r"(?:Reply from |来自 )(?P<ip>[^\s]+?)(?:: | 的回复: ?)(?P<what>.+)").ok());
+static WINDOWS_PACKETS: Lazy =
+    LazyLock::new(|| Regex::new(r"(?:Sent|已发送) = (?P<sent>\d+)[,，] ?(?:Received|已接收) = (?P<received>\d+)").ok());
 static WINDOWS_TIMES: Lazy = LazyLock::new(|| {
     Regex::new(r"(?:Minimum|最短) = (?P<min>\d+)ms[,，] ?(?:Maximum|最长) = (?P<max>\d+)ms[,，] ?(?:Average|平均) = (?P<avg>\d+)ms").ok()
 });
 
 /// What a line says, if it is a line of ping.
 pub(super) fn read(line: &str) -> Option<Line<'_>> {
-    if line.len() > 4096 {
+    if line.trim().is_empty() {
         return None;
     }
     if let Some(found) = matched(&PACKETS, line) {
@@ -224,7 +230,7 @@ impl Answer {
 
 fn reply(line: &str, found: &Captures<'_>) -> Answer {
     // BusyBox and BSD print no address in parentheses after a name, and BusyBox says `seq`, not `icmp_seq`.
-    let tool = if line.contains("icmp_seq=") { IPUTILS } else { BSD };
+    let tool = if line.contains("icmp_seq=") || line.contains("icmp_req=") { IPUTILS } else { BSD };
     let kind = if line.contains("DUP!") { "duplicate" } else { "reply" };
     Answer {
         time: part(found, "time").and_then(seconds),
@@ -241,11 +247,15 @@ fn error(found: &Captures<'_>, tool: Symbol) -> Answer {
     let what = part(found, "what").unwrap_or("");
     let lower = what.to_lowercase();
     let mtu_bytes = matched(&MTU, what).and_then(|mtu| mtu[1].parse().ok()).filter(|mtu| *mtu > 0);
-    let kind = if lower.contains("frag needed") || lower.contains("too big") || lower.contains("needs to be fragmented") {
+    let kind = if lower.contains("frag needed") || lower.contains("too big") || lower.contains("needs to be fragmented")
+    {
         "frag_needed"
     } else if lower.contains("unreachable") || what.contains("无法访问") {
         "unreachable"
-    } else if lower.contains("time to live exceeded") || lower.contains("ttl expired") || what.contains("TTL 传输中过期") {
+    } else if lower.contains("time to live exceeded")
+        || lower.contains("ttl expired")
+        || what.contains("TTL 传输中过期")
+    {
         "ttl_exceeded"
     } else {
         "other_error"

@@ -3,7 +3,7 @@
 mod lines;
 mod tables;
 
-use super::reading::{Reading, Rows, Tables, numbered};
+use super::reading::{Reading, Rows, Tables, lines, numbered};
 use super::units::ratio;
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef};
@@ -21,7 +21,8 @@ pub(super) fn tables() -> Vec<&'static TableDef> {
 }
 
 pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(|line| matches!(lines::read(line), Some(Line::Start { .. } | Line::Answer(_) | Line::Failed { .. })))
+    lines(text)
+        .any(|line| matches!(lines::read(line), Some(Line::Start { .. } | Line::Answer(_) | Line::Failed { .. })))
 }
 
 pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {

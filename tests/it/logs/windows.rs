@@ -37,7 +37,11 @@ fn ping_of_windows_in_chinese_and_english_in_every_encoding() {
         assert_eq!(cells(&log, "ping_replies", "rtt_ns")[..2], [int(3_000_000), Value::Null]);
     }
     let log = read_as(LogKind::Ping, ENGLISH.as_bytes());
-    expect(&log, "ping", &[("host", text("h2")), ("dst_ip", text("10.9.2.2")), ("sent_count", int(4)), ("received_count", int(3))]);
+    expect(
+        &log,
+        "ping",
+        &[("host", text("h2")), ("dst_ip", text("10.9.2.2")), ("sent_count", int(4)), ("received_count", int(3))],
+    );
     assert_eq!(cells(&log, "ping_replies", "kind")[3], text("unreachable"));
     assert_eq!(codes(&log), [""; 0]);
 }
@@ -61,7 +65,12 @@ fn ping_of_macos() {
             ("rtt_mdev_ns", int(0)),
         ],
     );
-    let error = "PING 10.9.2.2 (10.9.2.2): 8972 data bytes\n36 bytes from 10.9.1.1: frag needed and DF set (MTU 1500)\n";
+    let error =
+        "PING 10.9.2.2 (10.9.2.2): 8972 data bytes\n36 bytes from 10.9.1.1: frag needed and DF set (MTU 1500)\n";
     let log = read_as(LogKind::Ping, error.as_bytes());
-    expect(&log, "ping", &[("path_mtu_bytes", int(1500)), ("path_mtu_source", text("router")), ("path_mtu_ip", text("10.9.1.1"))]);
+    expect(
+        &log,
+        "ping",
+        &[("path_mtu_bytes", int(1500)), ("path_mtu_source", text("router")), ("path_mtu_ip", text("10.9.1.1"))],
+    );
 }

@@ -1,9 +1,7 @@
 //! Which file is which input.
 
-use wirelab::grade::submission::{
-    Assigned, Assignment, InputKind, InputSpec, Submission, assign, check_pattern,
-};
 use wirelab::Lang;
+use wirelab::grade::submission::{Assigned, Assignment, InputKind, InputSpec, Submission, assign, check_pattern};
 
 use super::{capture, log, other_capture, unpacked, zip_of};
 
@@ -26,7 +24,9 @@ fn outcomes(assignment: &Assignment, submission: &Submission) -> Vec<String> {
     let shown = |outcome: &Assigned| match outcome {
         Assigned::File(at) => name(at),
         Assigned::Missing { near } => format!("missing {:?}", near.iter().map(name).collect::<Vec<_>>()),
-        Assigned::Ambiguous { candidates } => format!("ambiguous {:?}", candidates.iter().map(name).collect::<Vec<_>>()),
+        Assigned::Ambiguous { candidates } => {
+            format!("ambiguous {:?}", candidates.iter().map(name).collect::<Vec<_>>())
+        }
     };
     assignment.inputs.iter().map(|assigned| shown(&assigned.outcome)).collect()
 }
@@ -121,8 +121,12 @@ fn a_file_that_serves_as_one_input_is_no_failed_try_at_another() {
 }
 
 #[test]
-fn logs_are_told_by_content_and_one_session_may_serve_two_inputs_of_different_kinds_once() {
-    let inputs = [input("ping", "ping", &["*ping*"]), input("iperf", "iperf3", &["*iperf*"]), input("answers", "text", &["answers.*"])];
+fn logs_are_told_by_content_whatever_their_names() {
+    let inputs = [
+        input("ping", "ping", &["*ping*"]),
+        input("iperf", "iperf3", &["*iperf*"]),
+        input("answers", "text", &["answers.*"]),
+    ];
     let submission = submission(&[
         ("log1.txt", &log("ping_delay.txt")),
         ("log2.txt", &log("iperf3_tcp_json.client.txt")),
@@ -131,6 +135,20 @@ fn logs_are_told_by_content_and_one_session_may_serve_two_inputs_of_different_ki
     let found = assign(&inputs, &submission);
     assert_eq!(outcomes(&found, &submission), ["log1.txt", "log2.txt", "answers.md"]);
     assert_eq!(codes(&found), ["assigned_by_kind", "assigned_by_kind"]);
+}
+
+#[test]
+fn a_saved_session_serves_an_input_of_each_tool_in_it() {
+    let inputs = [
+        input("ping", "ping", &["*ping*"]),
+        input("iperf", "iperf3", &["*iperf*"]),
+        input("more", "ping", &["*more*"]),
+    ];
+    let session = [log("ping_delay.txt"), log("iperf3_tcp_text.client.txt")].concat();
+    let submission = submission(&[("ping and iperf.txt", &session)]);
+    let found = assign(&inputs, &submission);
+    assert_eq!(outcomes(&found, &submission), ["ping and iperf.txt", "ping and iperf.txt", "missing []"]);
+    assert!(found.unused.is_empty());
 }
 
 #[test]

@@ -8,7 +8,8 @@ use super::zips::{Entry, crafted};
 use super::{capture, log, zip_of};
 
 fn read_and_assign(bytes: Vec<u8>) {
-    let limits = SubmissionLimits { file_bytes: 1 << 20, unpacked_bytes: 4 << 20, files: 50, ..SubmissionLimits::default() };
+    let limits =
+        SubmissionLimits { file_bytes: 1 << 20, unpacked_bytes: 4 << 20, files: 50, ..SubmissionLimits::default() };
     let submission = read_bytes("lab.zip", bytes.into(), &limits);
     assert!(submission.files.len() <= 50);
     let total: u64 = submission.files.iter().map(|file| file.size).sum();
@@ -28,12 +29,16 @@ fn read_and_assign(bytes: Vec<u8>) {
     names.dedup();
     assert_eq!(names.len(), submission.files.len(), "names are distinct");
     for file in &submission.files {
-        assert!(!file.name.starts_with('/') && !file.name.contains('\\') && !file.name.split('/').any(|part| part == ".."), "{}", file.name);
+        assert!(
+            !file.name.starts_with('/') && !file.name.contains('\\') && !file.name.split('/').any(|part| part == ".."),
+            "{}",
+            file.name
+        );
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_mutation_of_a_zip_makes_it_panic(

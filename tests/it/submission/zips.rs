@@ -24,7 +24,15 @@ pub struct Entry {
 
 impl Entry {
     pub fn new(name: impl Into<Vec<u8>>, data: &[u8]) -> Self {
-        Self { name: name.into(), data: data.to_vec(), flags: 0, method: 0, extra: Vec::new(), mode: 0o100_644, declared_size: None }
+        Self {
+            name: name.into(),
+            data: data.to_vec(),
+            flags: 0,
+            method: 0,
+            extra: Vec::new(),
+            mode: 0o100_644,
+            declared_size: None,
+        }
     }
 }
 
@@ -77,7 +85,8 @@ pub fn crafted(entries: &[Entry]) -> Vec<u8> {
 #[test]
 fn chinese_names_of_windows_are_read() {
     let (gbk, _, _) = encoding_rs::GBK.encode("实验一/抓包.pcap");
-    let submission = unpacked("lab.zip", crafted(&[Entry::new(gbk.to_vec(), &capture()), Entry::new("说明.txt", b"hello")]));
+    let submission =
+        unpacked("lab.zip", crafted(&[Entry::new(gbk.to_vec(), &capture()), Entry::new("说明.txt", b"hello")]));
     assert_eq!(names(&submission), ["实验一/抓包.pcap", "说明.txt"]);
     assert_eq!(findings(&submission), [("name_encoding", "lab.zip".to_owned())]);
 }
@@ -103,7 +112,8 @@ fn names_in_code_page_437_are_read() {
 
 #[test]
 fn files_packed_on_macos_come_without_their_side_files() {
-    let zip = zip_of(&[("lab/a.pcap", &capture()), ("__MACOSX/lab/._a.pcap", b"\0\x05\x16\x07"), ("lab/.DS_Store", b"x")]);
+    let zip =
+        zip_of(&[("lab/a.pcap", &capture()), ("__MACOSX/lab/._a.pcap", b"\0\x05\x16\x07"), ("lab/.DS_Store", b"x")]);
     let submission = unpacked("lab.zip", zip);
     assert_eq!(names(&submission), ["lab/a.pcap"]);
     assert_eq!(findings(&submission)[0].0, "left_out");
@@ -112,7 +122,8 @@ fn files_packed_on_macos_come_without_their_side_files() {
 
 #[test]
 fn a_zip_that_is_empty_damaged_or_cut_is_named() {
-    let codes = |bytes: Vec<u8>| findings(&unpacked("lab.zip", bytes)).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    let codes =
+        |bytes: Vec<u8>| findings(&unpacked("lab.zip", bytes)).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
     assert_eq!(codes(crafted(&[])), ["empty_archive", "no_files"]);
     let whole = zip_of(&[("a.pcap", &capture()), ("b.txt", b"hello")]);
     assert_eq!(codes(whole[..whole.len() / 2].to_vec()), ["damaged_archive", "no_files"]);
@@ -231,12 +242,22 @@ fn a_zip_bomb_is_defused() {
 
 #[test]
 fn the_number_of_entries_is_limited() {
-    let entries: Vec<_> = (0..50).map(|number| Entry::new(format!("{number:02}.txt"), format!("{number}").as_bytes())).collect();
+    let entries: Vec<_> =
+        (0..50).map(|number| Entry::new(format!("{number:02}.txt"), format!("{number}").as_bytes())).collect();
     let limits = SubmissionLimits { files: 10, ..SubmissionLimits::default() };
     let submission = read_bytes("lab.zip", crafted(&entries).into(), &limits);
     assert_eq!(submission.files.len(), 10);
     assert_eq!((submission.findings[0].code, submission.findings[0].value), ("too_many_files", Some(40)));
-    let folders: Vec<_> = (0..500).map(|number| Entry { mode: 0o040_755, ..Entry::new(format!("{number}/"), b"") }).collect();
+    let folders: Vec<_> =
+        (0..500).map(|number| Entry { mode: 0o040_755, ..Entry::new(format!("{number}/"), b"") }).collect();
     let submission = read_bytes("lab.zip", crafted(&folders).into(), &limits);
     assert_eq!(submission.findings[0].code, "too_many_files");
+}
+
+#[test]
+fn findings_without_number_are_cut() {
+    let entries: Vec<_> = (0..500).map(|number| Entry::new(format!("../{number}"), b"x")).collect();
+    let submission = unpacked("lab.zip", crafted(&entries));
+    assert_eq!(submission.findings.len(), 201);
+    assert_eq!(submission.findings.last().unwrap().code, "more_findings");
 }
