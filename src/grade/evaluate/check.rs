@@ -34,6 +34,8 @@ pub(super) struct Bench<'a> {
     pub asker: &'a Asker,
     /// Checks that were assessed before.
     pub done: BTreeMap<String, Outcome>,
+    /// Checks of those that left the total.
+    pub left_out: BTreeSet<String>,
     pub titles: Titles,
     /// What is wrong with checks themselves: check and message.
     pub faults: Vec<(String, String)>,
@@ -101,6 +103,9 @@ impl Bench<'_> {
         self.faults.extend(evidence_fault.iter().map(|message| (check.id.clone(), format!("evidence: {message}"))));
         let item = self.item(check, found, shown, evidence_fault.is_some());
         self.done.insert(check.id.clone(), item.status);
+        if item.counted == Counted::Excluded {
+            self.left_out.insert(check.id.clone());
+        }
         self.titles.insert(check.id.clone(), item.title.clone());
         Ok(item)
     }
@@ -347,11 +352,11 @@ impl Bench<'_> {
         let (message, own_hint) = self.words(check, &found, &places);
         let message = message.or_else(|| reason.as_ref().map(|reason| reason.message.clone())).unwrap_or_default();
         let of_reason = found.why.as_ref().map(|why| reasons::hint(why, self.lab, &self.titles));
-        let of_check = || self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
-        let of_check = of_check().map(|hint| self.fill_both(check, &hint, &places));
-        let hint = match found.outcome {
-            Outcome::NotAssessable => own_hint.or(of_reason).or(of_check),
-            _ => own_hint.or(of_check).or(of_reason),
+        let of_check = self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
+        let hint = match (own_hint, found.outcome, of_reason) {
+            (Some(own), _, _) => Some(own),
+            (None, Outcome::NotAssessable, Some(of_reason)) => Some(of_reason),
+            (None, _, of_reason) => of_check.map(|hint| self.fill_both(check, &hint, &places)).or(of_reason),
         };
         let counted = self.counted(check, &found);
         let is_fault = found.why.as_ref().is_some_and(Why::is_fault) || has_evidence_fault;
@@ -397,12 +402,13 @@ impl Bench<'_> {
         if found.outcome != Outcome::NotAssessable {
             return Counted::Full;
         }
-        let waits_for_a_failure = match &found.why {
-            Some(Why::DependsOn(other)) => self.done.get(other) != Some(&Outcome::NotAssessable),
+        // Also where that one waits in turn: what began with a failure stays in the total.
+        let waits_for_a_loss = match &found.why {
+            Some(Why::DependsOn(other)) => !self.left_out.contains(other),
             _ => false,
         };
         match check.not_assessable {
-            WhenNotAssessable::Exclude if !waits_for_a_failure => Counted::Excluded,
+            WhenNotAssessable::Exclude if !waits_for_a_loss => Counted::Excluded,
             _ => Counted::Zero,
         }
     }

@@ -104,6 +104,7 @@ pub(super) fn assess(
         quality: &opened.quality,
         asker: &asker,
         done: BTreeMap::new(),
+        left_out: BTreeSet::new(),
         titles: BTreeMap::new(),
         faults: Vec::new(),
         unfilled: BTreeSet::new(),
