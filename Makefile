@@ -69,8 +69,9 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS
 	fuzz/run.sh $(FUZZ_SECONDS)
 
 docs: ## write docs/tables.md from the declarations, and the Rust documentation
-	cargo run -p wirelab --example write_docs
-	RUSTDOCFLAGS="-D warnings" cargo doc -p wirelab --no-deps
+	cargo build $(TOGETHER) --example write_docs
+	$(CARGO_TARGET_DIR)/debug/examples/write_docs
+	RUSTDOCFLAGS="-D warnings" cargo doc -p wirelab --all-features --no-deps
 
 clean: ## remove what was built here
 	rm -rf target $(VENV)

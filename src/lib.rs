@@ -37,6 +37,7 @@ pub mod words;
 #[cfg(feature = "text")]
 pub mod write;
 
+pub use analyze::RoceEndpoint;
 pub use capture::Input;
 pub use error::Error;
 pub use join::{MatchOptions, MatchSummary, Matches, match_captures};

@@ -2,6 +2,8 @@
 
 use std::num::NonZeroUsize;
 
+use crate::analyze::RoceEndpoint;
+
 /// Settings of a run. `Options::default()` suits an ordinary capture.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -9,10 +11,15 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
     /// Link speed in bits per second: turns pause quanta into nanoseconds. Unknown by default.
     pub link_speed_bps: Option<u64>,
+    /// A pause that lasts as long is a storm, in nanoseconds.
+    pub pause_storm_ns: i64,
     /// UDP destination ports read as VXLAN.
     pub vxlan_ports: Vec<u16>,
     /// UDP destination ports read as RoCEv2.
     pub roce_ports: Vec<u16>,
+    /// Queue pairs that a log beside the capture names (perftest prints address, QPN and PSN of both ends): pairs them for
+    /// certain where no connection manager's messages were captured.
+    pub roce_endpoints: Vec<RoceEndpoint>,
     /// Whether to verify checksums and invariant CRCs, which touches every captured byte.
     pub checksums: Checksums,
     pub limits: Limits,
@@ -45,8 +52,10 @@ impl Default for Options {
         Self {
             threads: None,
             link_speed_bps: None,
+            pause_storm_ns: 200_000_000,
             vxlan_ports: vec![4789, 8472],
             roce_ports: vec![4791],
+            roce_endpoints: Vec::new(),
             checksums: Checksums::default(),
             limits: Limits::default(),
         }

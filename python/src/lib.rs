@@ -6,6 +6,7 @@
 mod capture;
 mod cells;
 mod error;
+mod grade;
 mod input;
 mod join;
 mod observer;
@@ -31,6 +32,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(overview::overview, module)?)?;
     module.add_function(wrap_pyfunction!(join::match_captures, module)?)?;
+    module.add_class::<grade::Lab>()?;
+    module.add_class::<grade::Report>()?;
+    module.add_function(wrap_pyfunction!(grade::lab, module)?)?;
+    module.add_function(wrap_pyfunction!(grade::labs, module)?)?;
+    module.add_function(wrap_pyfunction!(grade::submissions, module)?)?;
+    module.add_function(wrap_pyfunction!(grade::new_lab, module)?)?;
+    module.add_function(wrap_pyfunction!(grade::report_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(grade::check_lab, module)?)?;
     module.add_function(wrap_pyfunction!(sql::sql, module)?)?;
     module.add_function(wrap_pyfunction!(table::tables, module)?)?;
     module.add_function(wrap_pyfunction!(table::table_columns, module)?)?;

@@ -38,7 +38,7 @@ impl RunOptions {
                 "off" => Checksums::Off,
                 _ => Checksums::Auto,
             },
-            limits: default.limits,
+            ..default
         }
     }
 }

@@ -16,6 +16,7 @@ Every table, scan and batch speaks the Arrow PyCapsule interface.
 from ._capture import Capture, Finding, Summary, open, tables
 from ._core import __version__
 from ._errors import LimitError, NotACaptureError, QueryLimitError, SqlError, UsageError, WirelabError
+from ._grade import Lab, Report, grade
 from ._match import Matches, match
 from ._scan import RecordBatch, Scan, scan
 from ._sql import QueryResult, sql
@@ -24,12 +25,14 @@ from ._table import Table
 __all__ = [
     "Capture",
     "Finding",
+    "Lab",
     "LimitError",
     "Matches",
     "NotACaptureError",
     "QueryLimitError",
     "QueryResult",
     "RecordBatch",
+    "Report",
     "Scan",
     "SqlError",
     "Summary",
@@ -37,6 +40,7 @@ __all__ = [
     "UsageError",
     "WirelabError",
     "__version__",
+    "grade",
     "match",
     "open",
     "scan",

@@ -7,6 +7,8 @@ import os
 from importlib import resources
 
 LANGUAGES = ("en", "zh")
+#: Files of words, each in every language; no two have a key in common.
+PARTS = ("info", "grade")
 
 
 def default_lang() -> str:
@@ -25,8 +27,11 @@ def say(lang: str, key: str, **values: object) -> str:
 
 def _words(lang: str) -> dict[str, str]:
     if lang not in _loaded:
-        text = (resources.files(__package__) / "words" / f"info.{lang}.json").read_text(encoding="utf-8")
-        _loaded[lang] = json.loads(text)
+        words: dict[str, str] = {}
+        for part in PARTS:
+            text = (resources.files(__package__) / "words" / f"{part}.{lang}.json").read_text(encoding="utf-8")
+            words.update(json.loads(text))
+        _loaded[lang] = words
     return _loaded[lang]
 
 

@@ -1,18 +1,28 @@
 //! Per-flow state machines. They are told frames and times, do no I/O, hold no clock, know no threads and no Arrow.
 
 mod connection;
+mod dns;
 mod duplicates;
 mod holes;
+mod pause;
 mod probe;
+mod roce;
 pub(crate) mod segment;
 mod tcp_story;
 mod tcp_verdict;
 mod tcp_wireshark;
 
 pub(crate) use connection::{Connection, SeenSegment, Side};
+pub(crate) use dns::{DnsPlace, DnsTracker, Transaction as DnsTransaction};
 pub(crate) use duplicates::{Copy, CopyFinder, CopyKind, Sighting};
+pub(crate) use pause::{PauseInterval, PauseTracker};
 pub(crate) use probe::{Probe, ProbeTracker};
-pub(crate) use tcp_story::{Event as StoryEvent, EventKind, SideStory, Story, StorySummary};
+pub use roce::RoceEndpoint;
+pub(crate) use roce::{
+    Channel, Fabric, LeftOut, Message, NO_CHANNEL, NO_MESSAGE, RoceCause, RoceEvent, RoceEventKind, RoceEvidence,
+    RoceJudgement, RoceSeen, Service, Tap,
+};
+pub(crate) use tcp_story::{Event as StoryEvent, EventKind, Frames, Mark, Quantiles, SideStory, Story, StorySummary};
 pub(crate) use tcp_verdict::{
     Cause, Connection as VerdictConnection, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome,
     Summary as VerdictSummary, Vantage, Verdict,

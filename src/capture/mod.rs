@@ -21,10 +21,10 @@ mod walk;
 mod write;
 
 pub use input::Input;
-pub use record::{Finding, FindingSubject, Interface, LinkType, Record, Window};
+pub use record::{Finding, FindingSubject, Interface, LinkType, Record, Severity, Window};
 pub use sniff::LooksLike;
 pub use write::WriteReport;
 
 pub(crate) use fileset::Reader;
-pub(crate) use record::{CaptureFacts, FileFacts, Severity};
+pub(crate) use record::{CaptureFacts, FileFacts};
 pub(crate) use write::{Selection, write_frames};

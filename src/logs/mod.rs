@@ -1,1 +1,243 @@
 //! The text and JSON that lab tools print, as tables beside the capture's: tolerant, since real logs are often broken.
+//!
+//! One file or folder per tool; each says what it is sure of, and leaves null what the tool did not say. Nothing here knows
+//! packets. Reading starts at [`detect`] and [`read()`]; a [`Log`] is a set of named tables and findings.
+
+mod decode;
+mod ethtool;
+mod hping3;
+mod iperf3;
+mod json;
+mod nstat;
+mod perftest;
+mod ping;
+mod reading;
+mod ss;
+mod units;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::capture::Severity;
+use crate::open::TableData;
+use crate::tables::{TableDef, markdown_of};
+use crate::words::{self, Lang};
+
+use decode::decode;
+use reading::{LogQualityRow, Reading};
+
+/// Most bytes of a log that are read; the rest is left out, with a finding.
+pub const MAX_LOG_BYTES: usize = 64 << 20;
+
+/// Most bytes that [`detect`] looks at.
+const DETECT_BYTES: usize = 256 << 10;
+
+/// A tool whose output is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LogKind {
+    Iperf3,
+    Ping,
+    Perftest,
+    Ss,
+    Nstat,
+    Ethtool,
+    Hping3,
+}
+
+/// Every kind, the ones with the plainest marks first.
+pub const LOG_KINDS: [LogKind; 7] =
+    [LogKind::Iperf3, LogKind::Perftest, LogKind::Hping3, LogKind::Ping, LogKind::Ethtool, LogKind::Nstat, LogKind::Ss];
+
+impl LogKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Iperf3 => "iperf3",
+            Self::Ping => "ping",
+            Self::Perftest => "perftest",
+            Self::Ss => "ss",
+            Self::Nstat => "nstat",
+            Self::Ethtool => "ethtool",
+            Self::Hping3 => "hping3",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        LOG_KINDS.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The tables that a log of this kind has, without `log_quality`, which every log has.
+    pub fn tables(self) -> Vec<&'static TableDef> {
+        match self {
+            Self::Iperf3 => iperf3::tables(),
+            Self::Ping => ping::tables(),
+            Self::Perftest => perftest::tables(),
+            Self::Ss => ss::tables(),
+            Self::Nstat => nstat::tables(),
+            Self::Ethtool => ethtool::tables(),
+            Self::Hping3 => hping3::tables(),
+        }
+    }
+
+    fn is_in(self, text: &str) -> bool {
+        match self {
+            Self::Iperf3 => iperf3::is_in(text),
+            Self::Ping => ping::is_in(text),
+            Self::Perftest => perftest::is_in(text),
+            Self::Ss => ss::is_in(text),
+            Self::Nstat => nstat::is_in(text),
+            Self::Ethtool => ethtool::is_in(text),
+            Self::Hping3 => hping3::is_in(text),
+        }
+    }
+}
+
+impl fmt::Display for LogKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is to be said of a log, before any figure is read from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogFinding {
+    /// Stable name; the sentences are `log.<code>` in `src/words/`.
+    pub code: &'static str,
+    pub severity: Severity,
+    /// The figure: how many, or how much.
+    pub value: Option<i64>,
+    /// Line of the log concerned, from 1.
+    pub line: Option<u64>,
+    /// Text of the log that the sentence quotes.
+    pub text: String,
+}
+
+impl LogFinding {
+    /// The sentence, in the language asked for.
+    pub fn message(&self, lang: Lang) -> String {
+        let value = self.value.map_or(String::new(), |value| value.to_string());
+        let line = self.line.map_or(String::new(), |line| line.to_string());
+        words::say(lang, &format!("log.{}", self.code), &[("value", &value), ("line", &line), ("text", &self.text)])
+    }
+}
+
+/// Why nothing could be read from a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogError {
+    /// No byte, or nothing but white space.
+    Empty,
+    /// Nothing in it is what the tool prints; `looks_like` is the tool that it does look like.
+    NotThisKind { kind: LogKind, looks_like: Option<LogKind> },
+    /// It is output of iperf 2, which is another program than iperf3.
+    Iperf2,
+    /// Arrow refused to build a table.
+    Tables(String),
+}
+
+impl LogError {
+    /// The message for a person, in the language asked for.
+    pub fn message(&self, lang: Lang) -> String {
+        match self {
+            Self::Empty => words::say(lang, "log.empty", &[]),
+            Self::NotThisKind { kind, looks_like: Some(other) } => {
+                words::say(lang, "log.other_kind", &[("kind", kind), ("other", other)])
+            }
+            Self::NotThisKind { kind, looks_like: None } => words::say(lang, "log.not_this_kind", &[("kind", kind)]),
+            Self::Iperf2 => words::say(lang, "log.iperf2", &[]),
+            Self::Tables(reason) => reason.clone(),
+        }
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message(Lang::En))
+    }
+}
+
+impl std::error::Error for LogError {}
+
+/// A log that was read: tables by name, and what is to be said of it.
+#[derive(Clone, Debug)]
+pub struct Log {
+    pub kind: LogKind,
+    /// The tables of the kind, empty ones too, and `log_quality`.
+    pub tables: Vec<(&'static str, Arc<TableData>)>,
+    pub findings: Vec<LogFinding>,
+}
+
+impl Log {
+    pub fn table(&self, name: &str) -> Option<&Arc<TableData>> {
+        self.tables.iter().find(|(known, _)| *known == name).map(|(_, table)| table)
+    }
+}
+
+#[cfg(feature = "sql")]
+impl crate::sql::Source for Log {
+    fn table_names(&self) -> Vec<&str> {
+        self.tables.iter().map(|(name, _)| *name).collect()
+    }
+
+    fn table(&self, name: &str) -> Option<Result<Arc<TableData>, crate::Error>> {
+        Log::table(self, name).map(|table| Ok(table.clone()))
+    }
+}
+
+/// The tool whose output this is, by content; the first of [`LOG_KINDS`] whose marks are in it.
+pub fn detect(bytes: &[u8]) -> Option<LogKind> {
+    kinds(bytes).into_iter().next()
+}
+
+/// Every tool whose marks are in it: a saved terminal session may hold the output of several.
+pub fn kinds(bytes: &[u8]) -> Vec<LogKind> {
+    let head = bytes.get(..DETECT_BYTES).unwrap_or(bytes);
+    let text = decode(head, &mut Reading::default());
+    LOG_KINDS.into_iter().filter(|kind| kind.is_in(&text)).collect()
+}
+
+/// Reads a log of a known kind. What is broken in it is left out and said in the findings; an error means that nothing in
+/// it is of this kind.
+pub fn read(kind: LogKind, bytes: &[u8]) -> Result<Log, LogError> {
+    let mut reading = Reading::default();
+    let text = decode(bytes, &mut reading);
+    if text.trim().is_empty() {
+        return Err(LogError::Empty);
+    }
+    let tables = match kind {
+        LogKind::Iperf3 => iperf3::read(&text, &mut reading),
+        LogKind::Ping => ping::read(&text, &mut reading),
+        LogKind::Perftest => perftest::read(&text, &mut reading),
+        LogKind::Ss => ss::read(&text, &mut reading),
+        LogKind::Nstat => nstat::read(&text, &mut reading),
+        LogKind::Ethtool => ethtool::read(&text, &mut reading),
+        LogKind::Hping3 => hping3::read(&text, &mut reading),
+    };
+    let Some(tables) = tables.map_err(|error| LogError::Tables(error.to_string()))? else {
+        if kind == LogKind::Iperf3 && iperf3::is_version_2(&text) {
+            return Err(LogError::Iperf2);
+        }
+        let looks_like = detect(bytes).filter(|other| *other != kind);
+        return Err(LogError::NotThisKind { kind, looks_like });
+    };
+    let findings = reading.into_findings();
+    let quality = reading::quality_table(&findings).map_err(|error| LogError::Tables(error.to_string()))?;
+    let mut tables: Vec<_> = tables.into_iter().map(|(name, table)| (name, Arc::new(table))).collect();
+    tables.push((LogQualityRow::table().name, Arc::new(quality)));
+    Ok(Log { kind, tables, findings })
+}
+
+/// The section of `docs/tables.md` on logs, from the declarations.
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "\n## Tables of logs\n\nA log that comes with a capture (iperf3, ping, ...) has tables of its own, in the SQL schema of its \
+         input. What the tool did not say is null.\n",
+    );
+    for kind in LOG_KINDS {
+        for table in kind.tables() {
+            text.push_str(&markdown_of(table, "###"));
+        }
+    }
+    text.push_str(&markdown_of(LogQualityRow::table(), "###"));
+    text
+}

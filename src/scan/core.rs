@@ -3,13 +3,15 @@
 use rayon::prelude::*;
 
 use super::finish;
+use super::pause::PauseStage;
+use super::roce::{RoceStage, needs_analysis};
 use super::rows;
 use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut, quoted_frame};
 use super::sink::Sink;
 use super::story;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
 use super::tcp::TcpHold;
-use crate::analyze::{Copy, CopyKind, HoldLimits, ProbeTracker};
+use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, Window};
 use crate::error::Error;
 use crate::flow::FlowHasher;
@@ -34,9 +36,14 @@ pub(crate) struct Sinks {
     pub tcp_events: Option<Sink<TcpEventRow>>,
     pub flows: Option<Sink<FlowRow>>,
     pub roce: Option<Sink<RoceRow>>,
+    pub roce_qps: Option<Sink<RoceQpRow>>,
+    pub roce_messages: Option<Sink<RoceMessageRow>>,
+    pub roce_events: Option<Sink<RoceEventRow>>,
     pub pause: Option<Sink<PauseRow>>,
+    pub pause_intervals: Option<Sink<PauseIntervalRow>>,
     pub tunnels: Option<Sink<TunnelRow>>,
     pub probes: Option<Sink<ProbeRow>>,
+    pub dns: Option<Sink<DnsRow>>,
     pub icmp: Option<Sink<IcmpRow>>,
     pub arp: Option<Sink<ArpRow>>,
     pub interfaces: Option<Sink<InterfaceRow>>,
@@ -48,8 +55,10 @@ macro_rules! each_sink {
     ($sinks:expr, |$id:ident, $sink:ident| $body:expr) => {{
         let sinks = $sinks;
         each_sink!(@ sinks, $id, $sink, $body;
-            packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce, pause Pause, tunnels Tunnels,
-            probes Probes, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
+            packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce,
+            roce_qps RoceQps, roce_messages RoceMessages, roce_events RoceEvents, pause Pause,
+            pause_intervals PauseIntervals, tunnels Tunnels,
+            probes Probes, dns Dns, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
     }};
     (@ $sinks:ident, $id:ident, $sink:ident, $body:expr; $($field:ident $variant:ident),*) => {
         $( if let Some($sink) = &mut $sinks.$field { let $id = TableId::$variant; $body } )*
@@ -77,6 +86,7 @@ pub(crate) struct Core {
     /// Copies by kind.
     pub copy_marks: [Marked; CopyKind::ALL.len()],
     pub probes: ProbeTracker,
+    pub dns: DnsTracker,
     pub tally: Tally,
     pub clock: ClockOrder,
     pub first_time_ns: Option<i64>,
@@ -84,6 +94,9 @@ pub(crate) struct Core {
     needs_flows: bool,
     has_checksums: bool,
     tcp_hold: TcpHold,
+    /// `None` where no table needs it.
+    pub roce: Option<RoceStage>,
+    pub pauses: Option<PauseStage>,
 }
 
 /// What building rows of a window needs.
@@ -122,6 +135,7 @@ impl Core {
             // Connections and probes leave copies out, whatever else is asked for.
             copies: connections
                 || sinks.probes.is_some()
+                || sinks.dns.is_some()
                 || sinks
                     .packets
                     .as_ref()
@@ -133,6 +147,9 @@ impl Core {
         };
         Self {
             options: options.clone(),
+            roce: RoceStage::needed(&sinks, options),
+            pauses: (has_quality || sinks.pause_intervals.is_some())
+                .then(|| PauseStage::new(options, sinks.pause_intervals.is_some())),
             config,
             sinks,
             chunks: Vec::new(),
@@ -145,6 +162,7 @@ impl Core {
             next_stream_id: 0,
             tcp_places: Vec::new(),
             probes: ProbeTracker::default(),
+            dns: DnsTracker::default(),
             tally: Tally::default(),
             clock: ClockOrder::default(),
             first_time_ns: None,
@@ -230,7 +248,21 @@ impl Core {
                 sink.push(rows::probe_row(&probe, first));
             });
         }
+        if let Some(sink) = &mut self.sinks.dns {
+            super::dns::follow(&context, &mut self.dns);
+            let limits = &self.options.limits;
+            let first = self.first_time_ns;
+            self.dns.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |done| {
+                sink.push(super::dns::row(done, first));
+            });
+        }
         build(&context, &mut self.sinks, is_parallel);
+        if let Some(roce) = &mut self.roce {
+            roce.on_window(&context, now_ns, is_parallel, &mut self.sinks);
+        }
+        if let Some(pauses) = &mut self.pauses {
+            pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
+        }
         let chunks = context.decoded.chunks.len();
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.add_window(&context, self.needs.verdicts, is_parallel);
@@ -313,6 +345,10 @@ impl Core {
             let first = self.first_time_ns;
             self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));
         }
+        if let Some(sink) = &mut self.sinks.dns {
+            let first = self.first_time_ns;
+            self.dns.release(None, 0, 0, |done| sink.push(super::dns::row(done, first)));
+        }
         self.shards.iter_mut().for_each(Shard::finish_verdicts);
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.judge(&mut self.shards);
@@ -321,6 +357,13 @@ impl Core {
         self.shards.iter_mut().for_each(Shard::finish_stories);
         finish::flow_tables(self);
         story::event_table(self);
+        if let Some(roce) = &mut self.roce {
+            roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
+        }
+        if let Some(pauses) = &mut self.pauses {
+            let (now_ns, speed) = (self.latest_ns.unwrap_or(0), self.options.link_speed_bps);
+            pauses.finish(now_ns, self.first_time_ns, speed, self.sinks.pause_intervals.as_mut());
+        }
         finish::capture_tables(self, facts);
         each_sink!(&mut self.sinks, |_id, sink| sink.flush());
     }
@@ -418,7 +461,8 @@ fn number_streams(shards: &mut [Shard], next_id: &mut u64) {
 fn build(context: &Context<'_>, sinks: &mut Sinks, is_parallel: bool) {
     let Sinks { packets, roce, pause, tunnels, icmp, arp, .. } = sinks;
     let mut small = || {
-        if let Some(sink) = roce {
+        // Rows with columns from the analysis come out later.
+        if let Some(sink) = roce.as_mut().filter(|sink| !needs_analysis(sink)) {
             rows::roce_rows(context, sink);
         }
         if let Some(sink) = pause {

@@ -129,8 +129,15 @@ fn needs_flows(request: &ScanRequest) -> bool {
         | TableId::TcpEvents
         | TableId::Flows
         | TableId::Probes
+        | TableId::Dns
         | TableId::CaptureQuality => true,
-        TableId::Pause | TableId::Arp | TableId::Interfaces => false,
+        TableId::Pause
+        | TableId::PauseIntervals
+        | TableId::Arp
+        | TableId::Interfaces
+        | TableId::RoceQps
+        | TableId::RoceMessages
+        | TableId::RoceEvents => false,
         TableId::Packets => wants("flow_id") || wants("duplicate_of") || wants("duplicate_kind"),
         TableId::Roce | TableId::Tunnels | TableId::Icmp => wants("flow_id"),
     }
@@ -140,8 +147,10 @@ fn needs_flows(request: &ScanRequest) -> bool {
 fn check_filter(request: &ScanRequest) -> Result<(), Error> {
     let (has_time, has_hosts, has_ports) = match request.table {
         TableId::Interfaces | TableId::CaptureQuality => (false, false, false),
-        TableId::Pause => (true, false, false),
-        TableId::Arp | TableId::Probes => (true, true, false),
+        TableId::Pause | TableId::PauseIntervals => (true, false, false),
+        TableId::Arp | TableId::Probes | TableId::RoceQps | TableId::RoceMessages | TableId::RoceEvents => {
+            (true, true, false)
+        }
         _ => (true, true, true),
     };
     let filter = &request.filter;
@@ -176,9 +185,14 @@ fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
             TableId::TcpEvents => sinks.tcp_events = sink(projection, filter),
             TableId::Flows => sinks.flows = sink(projection, filter),
             TableId::Roce => sinks.roce = sink(projection, filter),
+            TableId::RoceQps => sinks.roce_qps = sink(projection, filter),
+            TableId::RoceMessages => sinks.roce_messages = sink(projection, filter),
+            TableId::RoceEvents => sinks.roce_events = sink(projection, filter),
             TableId::Pause => sinks.pause = sink(projection, filter),
+            TableId::PauseIntervals => sinks.pause_intervals = sink(projection, filter),
             TableId::Tunnels => sinks.tunnels = sink(projection, filter),
             TableId::Probes => sinks.probes = sink(projection, filter),
+            TableId::Dns => sinks.dns = sink(projection, filter),
             TableId::Icmp => sinks.icmp = sink(projection, filter),
             TableId::Arp => sinks.arp = sink(projection, filter),
             TableId::Interfaces => sinks.interfaces = sink(projection, filter),

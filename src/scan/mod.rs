@@ -3,10 +3,15 @@
 
 mod clocks;
 mod core;
+mod dns;
 mod engine;
 mod filter;
 mod finish;
+mod pause;
 mod quality;
+mod roce;
+mod roce_findings;
+mod roce_story;
 mod rows;
 mod shard;
 mod sink;

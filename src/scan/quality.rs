@@ -2,6 +2,7 @@
 
 use super::clocks;
 use super::core::Core;
+use super::roce_findings;
 use super::tally::{ChecksumTally, Marked};
 use crate::analyze::{Connection, CopyKind, Vantage};
 use crate::capture::{CaptureFacts, Finding, FindingSubject, LinkType, Severity};
@@ -51,6 +52,7 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
     let connections = ConnectionTally::of(core);
     findings.extend(copy_findings(core, connections.by_network));
     findings.extend(connections.findings());
+    findings.extend(roce_findings::findings(core));
     let without_flow: u64 = core.shards.iter().map(|shard| shard.frames_without_flow).sum();
     if without_flow > 0 {
         let mut finding = Finding::new("flow_limit", Severity::Error).value(without_flow, "frames");
@@ -94,7 +96,7 @@ fn checksum_findings(checksums: &ChecksumTally) -> Vec<Finding> {
 }
 
 /// A share with three digits after the point, never rounded to none or all: "0.001%" is the least, "99.999%" the most.
-fn percent(part: u64, whole: u64) -> String {
+pub(super) fn percent(part: u64, whole: u64) -> String {
     if part >= whole {
         return "100%".to_owned();
     }
@@ -248,7 +250,7 @@ fn is_unanswered(connection: &Connection) -> bool {
         && connection.sides.iter().any(|side| side.syn_count > 0)
 }
 
-fn marked(mut finding: Finding, mark: &Marked) -> Finding {
+pub(super) fn marked(mut finding: Finding, mark: &Marked) -> Finding {
     finding.count = mark.count;
     if let Some((file, frame_no, time_ns)) = mark.first.first() {
         finding.subject =

@@ -12,7 +12,7 @@ use crate::wire::{aeth_text, pause_ns};
 
 impl Context<'_> {
     /// Every frame with its record, chunk and place in the window.
-    fn frames(&self) -> impl Iterator<Item = (usize, &Record, &Frame, &Chunk)> {
+    pub(super) fn frames(&self) -> impl Iterator<Item = (usize, &Record, &Frame, &Chunk)> {
         let chunks = self.decoded.chunks.iter();
         let frames = chunks.flat_map(|chunk| chunk.frames.iter().map(move |frame| (frame, chunk)));
         let records = self.decoded.window.records.iter();
@@ -138,7 +138,7 @@ fn arp_of<'a>(frame: &Frame, chunk: &'a Chunk) -> Option<&'a ArpPacket> {
     if frame.protocol == Protocol::Arp && frame.stop == 0 { chunk.arp.get(frame.detail as usize) } else { None }
 }
 
-fn roce_of<'a>(frame: &Frame, chunk: &'a Chunk) -> Option<&'a RocePacket> {
+pub(super) fn roce_of<'a>(frame: &Frame, chunk: &'a Chunk) -> Option<&'a RocePacket> {
     let is_roce = matches!(frame.protocol, Protocol::RoceV1 | Protocol::RoceV2);
     if is_roce { chunk.roce.get(frame.detail as usize) } else { None }
 }
@@ -150,48 +150,66 @@ fn icmp_of<'a>(frame: &Frame, chunk: &'a Chunk) -> Option<&'a IcmpMessage> {
 
 pub(super) fn roce_rows(context: &Context<'_>, sink: &mut Sink<RoceRow>) {
     for (at, record, frame, chunk) in context.frames() {
-        let Some(packet) = roce_of(frame, chunk) else { continue };
-        let has_ports = frame.protocol == Protocol::RoceV2;
-        let reth = packet.reth;
-        let rkey = reth.map(|reth| reth.1).or(packet.atomic.map(|atomic| atomic.1)).or(packet.ieth);
-        sink.push(RoceRow {
-            file_no: file_no(record.file),
-            frame_no: record.frame_no,
-            time: record.time().map(TimeNs),
-            time_rel_ns: context.time_rel_ns(record),
-            flow_id: context.flow_id(at),
-            src_ip: frame.src_ip,
-            dst_ip: frame.dst_ip,
-            src_port: has_ports.then_some(frame.src_port),
-            dst_port: has_ports.then_some(frame.dst_port),
-            protocol: Symbol(frame.protocol.name().unwrap_or("RoCEv2")),
-            opcode: packet.opcode,
-            opcode_name: opcode_name(packet.opcode).map(Symbol),
-            pkey: packet.pkey,
-            dest_qp: packet.dest_qp,
-            psn: packet.psn,
-            is_ack_req: packet.flags.has(BthFlags::ACK_REQ),
-            is_solicited: packet.flags.has(BthFlags::SOLICITED),
-            is_fecn: packet.flags.has(BthFlags::FECN),
-            is_becn: packet.flags.has(BthFlags::BECN),
-            pad: packet.pad,
-            va: reth.map(|reth| reth.0).or(packet.atomic.map(|atomic| atomic.0)),
-            rkey,
-            dma_bytes: reth.map(|reth| reth.2),
-            syndrome: packet.aeth.map(|aeth| aeth.0),
-            aeth: packet.aeth.map(|aeth| Symbol(aeth_text(aeth.0))),
-            msn: packet.aeth.map(|aeth| aeth.1),
-            imm: packet.imm,
-            qkey: packet.deth.map(|deth| deth.0),
-            src_qp: packet.deth.map(|deth| deth.1),
-            swap_or_add: packet.atomic.map(|atomic| atomic.2),
-            compare: packet.atomic.map(|atomic| atomic.3),
-            original_value: packet.atomic_ack,
-            payload_bytes: packet.payload_bytes,
-            dscp: frame.dscp(),
-            ecn: frame.ecn(),
-            icrc_status: packet.icrc.map(|status| Symbol(status.as_str())),
-        });
+        if let Some(packet) = roce_of(frame, chunk) {
+            sink.push(roce_row(context, at, record, frame, packet));
+        }
+    }
+}
+
+/// A row without what the analysis says.
+pub(super) fn roce_row(
+    context: &Context<'_>,
+    at: usize,
+    record: &Record,
+    frame: &Frame,
+    packet: &RocePacket,
+) -> RoceRow {
+    let has_ports = frame.protocol == Protocol::RoceV2;
+    let reth = packet.reth;
+    let rkey = reth.map(|reth| reth.1).or(packet.atomic.map(|atomic| atomic.1)).or(packet.ieth);
+    RoceRow {
+        file_no: file_no(record.file),
+        frame_no: record.frame_no,
+        time: record.time().map(TimeNs),
+        time_rel_ns: context.time_rel_ns(record),
+        flow_id: context.flow_id(at),
+        src_ip: frame.src_ip,
+        dst_ip: frame.dst_ip,
+        src_port: has_ports.then_some(frame.src_port),
+        dst_port: has_ports.then_some(frame.dst_port),
+        protocol: Symbol(frame.protocol.name().unwrap_or("RoCEv2")),
+        opcode: packet.opcode,
+        opcode_name: opcode_name(packet.opcode).map(Symbol),
+        pkey: packet.pkey,
+        dest_qp: packet.dest_qp,
+        psn: packet.psn,
+        is_ack_req: packet.flags.has(BthFlags::ACK_REQ),
+        is_solicited: packet.flags.has(BthFlags::SOLICITED),
+        is_fecn: packet.flags.has(BthFlags::FECN),
+        is_becn: packet.flags.has(BthFlags::BECN),
+        pad: packet.pad,
+        va: reth.map(|reth| reth.0).or(packet.atomic.map(|atomic| atomic.0)),
+        rkey,
+        dma_bytes: reth.map(|reth| reth.2),
+        syndrome: packet.aeth.map(|aeth| aeth.0),
+        aeth: packet.aeth.map(|aeth| Symbol(aeth_text(aeth.0))),
+        msn: packet.aeth.map(|aeth| aeth.1),
+        imm: packet.imm,
+        qkey: packet.deth.map(|deth| deth.0),
+        src_qp: packet.deth.map(|deth| deth.1),
+        swap_or_add: packet.atomic.map(|atomic| atomic.2),
+        compare: packet.atomic.map(|atomic| atomic.3),
+        original_value: packet.atomic_ack,
+        payload_bytes: packet.payload_bytes,
+        dscp: frame.dscp(),
+        ecn: frame.ecn(),
+        icrc_status: packet.icrc.map(|status| Symbol(status.as_str())),
+        sent: None,
+        cause: None,
+        arrival: None,
+        evidence: None,
+        qp_id: None,
+        message_id: None,
     }
 }
 

@@ -111,7 +111,7 @@ fn message(lang: Lang, event: &StoryEvent, side: &str) -> String {
 }
 
 /// Nanoseconds, shown as milliseconds with three decimals.
-struct Millis(i64);
+pub(super) struct Millis(pub i64);
 
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,7 +121,7 @@ impl fmt::Display for Millis {
 }
 
 /// The first few frame numbers.
-struct FrameWords<'a>(&'a [u64]);
+pub(super) struct FrameWords<'a>(pub &'a [u64]);
 
 impl fmt::Display for FrameWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

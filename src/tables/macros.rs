@@ -71,3 +71,6 @@ macro_rules! table {
         }
     };
 }
+
+#[cfg(feature = "logs")]
+pub(crate) use table;

@@ -13,9 +13,14 @@ pub enum TableId {
     TcpEvents,
     Flows,
     Roce,
+    RoceQps,
+    RoceMessages,
+    RoceEvents,
     Pause,
+    PauseIntervals,
     Tunnels,
     Probes,
+    Dns,
     Icmp,
     Arp,
     Interfaces,
@@ -23,16 +28,21 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 13] = [
+pub const TABLES: [TableId; 18] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
     TableId::TcpEvents,
     TableId::Flows,
     TableId::Roce,
+    TableId::RoceQps,
+    TableId::RoceMessages,
+    TableId::RoceEvents,
     TableId::Pause,
+    TableId::PauseIntervals,
     TableId::Tunnels,
     TableId::Probes,
+    TableId::Dns,
     TableId::Icmp,
     TableId::Arp,
     TableId::Interfaces,
@@ -61,9 +71,14 @@ impl TableId {
             Self::TcpEvents => TcpEventRow::table(),
             Self::Flows => FlowRow::table(),
             Self::Roce => RoceRow::table(),
+            Self::RoceQps => RoceQpRow::table(),
+            Self::RoceMessages => RoceMessageRow::table(),
+            Self::RoceEvents => RoceEventRow::table(),
             Self::Pause => PauseRow::table(),
+            Self::PauseIntervals => PauseIntervalRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
+            Self::Dns => DnsRow::table(),
             Self::Icmp => IcmpRow::table(),
             Self::Arp => ArpRow::table(),
             Self::Interfaces => InterfaceRow::table(),
@@ -75,17 +90,23 @@ impl TableId {
 /// `docs/tables.md`: every table with its columns, from the declarations.
 pub fn markdown() -> String {
     let mut text = String::from(
-        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/`; do not edit.\n\n\
+        "# Tables\n\nWritten by `make docs` from the declarations in `src/tables/` and `src/logs/`; do not edit.\n\n\
          Times are nanoseconds since 1970-01-01 UTC, exact. `file_no` and `frame_no` together name a frame.\n",
     );
     for definition in TABLES.iter().map(|table| table.definition()).chain([MatchRow::table()]) {
-        text.push_str(&format!("\n## `{}`\n\n{}\n\n", definition.name, one_line(definition.doc)));
-        text.push_str("| column | type | null | meaning |\n|---|---|---|---|\n");
-        for column in &definition.columns {
-            let null = if column.is_nullable { "yes" } else { "" };
-            let (name, kind, doc) = (column.name, type_name(&column.data_type), one_line(column.doc));
-            text.push_str(&format!("| `{name}` | {kind} | {null} | {doc} |\n"));
-        }
+        text.push_str(&markdown_of(definition, "##"));
+    }
+    text
+}
+
+/// One table for a documentation page, under a heading such as `##`.
+pub(crate) fn markdown_of(definition: &TableDef, heading: &str) -> String {
+    let mut text = format!("\n{heading} `{}`\n\n{}\n\n", definition.name, one_line(definition.doc));
+    text.push_str("| column | type | null | meaning |\n|---|---|---|---|\n");
+    for column in &definition.columns {
+        let null = if column.is_nullable { "yes" } else { "" };
+        let (name, kind, doc) = (column.name, type_name(&column.data_type), one_line(column.doc));
+        text.push_str(&format!("| `{name}` | {kind} | {null} | {doc} |\n"));
     }
     text
 }

@@ -1,6 +1,6 @@
 //! `roce`.
 
-use super::{Symbol, TimeNs};
+use super::{NameSet, Symbol, TimeNs};
 use crate::wire::Ip;
 
 table! {
@@ -78,5 +78,17 @@ table! {
         ecn: u8,
         /// Invariant CRC: `ok`, `bad`, `unverifiable` (cut by the snap length, fragment); null where not verified.
         icrc_status: Option<Symbol>,
+        /// What the requester did, of requests and of READ and atomic responses: `new`, `retransmit`, `network_duplicate` (sent once, copied on the way: same IP identification), `capture_duplicate` (captured twice), `unknown`. Null for acknowledgements, CNPs and damaged packets.
+        sent: Option<Symbol>,
+        /// Why it was sent again: `nak` (sequence NAK), `rnr` (receiver not ready), `timeout` (after silence), `reissue` (a READ or atomic operation asked for again without either), `unknown`.
+        cause: Option<Symbol>,
+        /// How it came to its receiver: `in_order`, `out_of_sequence`, `duplicate`, `damaged`, `unknown` (the tap cannot know). Known where the tap is at the receiver; elsewhere only `in_order`, where acknowledgements prove it. Null for acknowledgements and CNPs.
+        arrival: Option<Symbol>,
+        /// What `sent`, `cause` and `arrival` rest on.
+        evidence: Option<NameSet>,
+        /// Queue pair whose requester sent it, or is answered or slowed by it: see `roce_qps`. Null where that is not known.
+        qp_id: Option<u64>,
+        /// Message it belongs to: see `roce_messages`. Of an acknowledgement, the message whose packet it names.
+        message_id: Option<u64>,
     }
 }

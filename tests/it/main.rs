@@ -9,15 +9,22 @@ mod support;
 mod corpus;
 mod docs;
 mod file_sets;
+#[cfg(feature = "grade")]
+mod grade;
 mod hostile;
 mod inputs;
 mod join;
 mod layout;
+#[cfg(feature = "logs")]
+mod logs;
 mod memory;
 mod observer;
+mod roce_lab;
 mod samples;
 #[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "grade")]
+mod submission;
 mod tcp_story;
 mod threads;
 mod traps;

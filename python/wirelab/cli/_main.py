@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from .. import _core
 from .._errors import UsageError, WirelabError
 from .._words import LANGUAGES, default_lang
-from . import _info, _match, _sql, _table
+from . import _grade, _info, _labs, _match, _sql, _table
 
 DONE, NOTHING_READ, CALL_AT_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -159,6 +159,44 @@ def _parser() -> argparse.ArgumentParser:
     _add_decoding(compare)
     compare.set_defaults(run=_match.run, link_speed=None, checksums="off")
 
+    grade = commands.add_parser("grade", help="submissions by a lab's rubric")
+    grade.add_argument("lab", metavar="LAB", help="its name, or its folder; 'wirelab labs list' lists them")
+    grade.add_argument("submissions", metavar="SUBMISSION", nargs="+", help="folders, zips or files, one submission each")
+    grade.add_argument("--each", action="store_true", help="what is in each folder named is a submission of its own")
+    grade.add_argument("--format", choices=_grade.FORMATS, default="text", help="(default: text)")
+    grade.add_argument("-o", "--output", metavar="DIR", help="write a file for each submission into this folder")
+    grade.add_argument("--param", metavar="NAME=VALUE", action="append", help="a parameter of the lab; may be repeated")
+    grade.add_argument("--student", action="store_true", help="show visible checks only")
+    grade.add_argument("--jobs", metavar="N", help="submissions at once (default: one per core)")
+    _add_labs(grade)
+    grade.set_defaults(run=_grade.run)
+
+    labs = commands.add_parser("labs", help="which labs there are; check one, begin one")
+    actions = labs.add_subparsers(metavar="action", required=True)
+    listed = actions.add_parser("list", help="all labs")
+    listed.add_argument("--json", action="store_true", help="for programs")
+    _add_labs(listed)
+    listed.set_defaults(run=_labs.run_list)
+    show = actions.add_parser("show", help="what a lab asks")
+    show.add_argument("lab", metavar="LAB", help="its name, or its folder")
+    show.add_argument("--json", action="store_true", help="for programs")
+    _add_labs(show)
+    show.set_defaults(run=_labs.run_show)
+    check = actions.add_parser("check", help="whether a lab is sound: its files, its words, its cases")
+    check.add_argument("folder", metavar="DIR", nargs="+", help="a lab's folder")
+    check.add_argument("--json", action="store_true", help="for programs")
+    check.add_argument("--case", metavar="NAME", help="show the report that this case gets")
+    check.add_argument("--format", choices=_grade.FORMATS, default="text", help="of that report (default: text)")
+    check.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
+    check.set_defaults(run=_labs.run_check)
+    new = actions.add_parser("new", help="a small lab to begin with")
+    new.add_argument("name", metavar="NAME", help="small letters, digits and hyphens")
+    new.add_argument("--into", metavar="DIR", default=".", help="where its folder is made (default: here)")
+    new.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
+    new.set_defaults(run=_labs.run_new)
+    schema = actions.add_parser("schema", help="the JSON Schema of reports")
+    schema.set_defaults(run=_labs.run_schema)
+
     tables = commands.add_parser("tables", help="which tables there are, or the columns of one")
     tables.add_argument("table", metavar="TABLE", nargs="?")
     tables.set_defaults(run=_table.run_tables)
@@ -169,6 +207,11 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="capture files; several are one capture; - is standard input"
     )
+
+
+def _add_labs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--labs", metavar="DIR", action="append", help="a folder with labs of your own; may be repeated")
+    parser.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:

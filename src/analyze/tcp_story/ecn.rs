@@ -20,7 +20,7 @@ struct Open {
 #[derive(Clone, Debug, Default)]
 pub struct EcnWatch {
     mark: Option<Mark>,
-    open: Option<Open>,
+    open: Option<Box<Open>>,
     pub cwr_count: u64,
 }
 
@@ -60,7 +60,7 @@ impl EcnWatch {
         let open = self.open.get_or_insert_with(|| {
             let (start, cause) = mark.take().map_or((now, "ece"), |mark| (mark, "ce"));
             let frames = Frames::of(start);
-            Open { start, last_ns: now.time_ns, cause, echoes: 0, window_end: snd_max, cwr: None, frames }
+            Box::new(Open { start, last_ns: now.time_ns, cause, echoes: 0, window_end: snd_max, cwr: None, frames })
         });
         open.echoes += 1;
         open.last_ns = now.time_ns;

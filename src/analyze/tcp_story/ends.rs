@@ -19,14 +19,14 @@ struct Tries {
 }
 
 impl Tries {
-    fn add(slot: &mut Option<Self>, now: Mark) {
+    fn add(slot: &mut Option<Box<Self>>, now: Mark) {
         match slot {
             Some(tries) => {
                 tries.count += 1;
                 tries.last = now;
                 tries.frames.add(now);
             }
-            None => *slot = Some(Self { first: now, last: now, count: 1, frames: Frames::of(now) }),
+            None => *slot = Some(Box::new(Self { first: now, last: now, count: 1, frames: Frames::of(now) })),
         }
     }
 }
@@ -41,8 +41,8 @@ struct Resets {
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
     client: Option<u8>,
-    syn: Option<Tries>,
-    syn_ack: Option<Tries>,
+    syn: Option<Box<Tries>>,
+    syn_ack: Option<Box<Tries>>,
     asked_for_ecn: bool,
     pub is_ecn_negotiated: bool,
     /// The client's first ACK after the SYN.
@@ -51,7 +51,7 @@ pub struct Ends {
     /// The server sent something that is no SYN,ACK: it must have answered, though that was not captured.
     heard_of_server: bool,
     fin: [bool; 2],
-    resets: [Option<Resets>; 2],
+    resets: [Option<Box<Resets>>; 2],
     closed_by: Option<&'static str>,
     payload_bytes: [u64; 2],
     first_payload_bytes: [u32; 2],
@@ -107,7 +107,7 @@ impl Ends {
             self.refused = Some(now);
         }
         let tries = Tries { first: now, last: now, count: 1, frames: Frames::of(now) };
-        self.resets[dir] = Some(Resets { tries, class });
+        self.resets[dir] = Some(Box::new(Resets { tries, class }));
     }
 
     fn class_of(&self, sender: u8, dir: usize) -> &'static str {
@@ -153,7 +153,7 @@ impl Ends {
 
     /// SYNs and SYN,ACKs sent again.
     pub fn retries(&self) -> (u64, u64) {
-        let again = |tries: &Option<Tries>| tries.as_ref().map_or(0, |tries| tries.count - 1);
+        let again = |tries: &Option<Box<Tries>>| tries.as_ref().map_or(0, |tries| tries.count - 1);
         (again(&self.syn), again(&self.syn_ack))
     }
 

@@ -142,7 +142,7 @@ impl Event {
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<Event>,
-    more: Option<Event>,
+    more: Option<Box<Event>>,
 }
 
 impl Events {
@@ -158,13 +158,13 @@ impl Events {
             }
             None => {
                 let end_ns = event.end_ns;
-                self.more = Some(Event { end_ns, ..Event::at(EventKind::NotListed, event.dir, event.start) });
+                self.more = Some(Box::new(Event { end_ns, ..Event::at(EventKind::NotListed, event.dir, event.start) }));
             }
         }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Event> {
-        self.list.iter().chain(self.more.as_ref())
+        self.list.iter().chain(self.more.as_deref())
     }
 
     /// Leaves out what turned out not to be known.

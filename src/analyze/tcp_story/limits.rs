@@ -41,7 +41,7 @@ pub struct Limits {
     pub longest_stall_ns: i64,
     /// Since when bytes are out without any of them having been acknowledged.
     waiting_since_ns: Option<i64>,
-    stretch: Option<Stretch>,
+    stretch: Option<Box<Stretch>>,
 }
 
 impl Limits {
@@ -83,7 +83,7 @@ impl Limits {
             self.flush(dir, events);
         }
         let (start, frames) = (self.since, Frames::of(self.since));
-        self.stretch = Some(Stretch { start, end_ns: now.time_ns, count: 1, frames });
+        self.stretch = Some(Box::new(Stretch { start, end_ns: now.time_ns, count: 1, frames }));
     }
 
     fn flush(&mut self, dir: u8, events: &mut Events) {
@@ -127,7 +127,7 @@ impl Limits {
 /// The closed windows of one receiver.
 #[derive(Clone, Debug, Default)]
 pub struct ZeroWindow {
-    open: Option<(Mark, u64, Frames)>,
+    open: Option<Box<(Mark, u64, Frames)>>,
     pub total_ns: i64,
     pub stalls: u64,
 }
@@ -136,8 +136,8 @@ impl ZeroWindow {
     /// A segment of the receiver that states its window. Returns how long it was closed, where it opens.
     pub fn on_window(&mut self, is_closed: bool, now: Mark, dir: u8, events: &mut Events) -> Option<i64> {
         match (&mut self.open, is_closed) {
-            (None, true) => self.open = Some((now, 0, Frames::of(now))),
-            (Some((_, _, frames)), true) => frames.add(now),
+            (None, true) => self.open = Some(Box::new((now, 0, Frames::of(now)))),
+            (Some(open), true) => open.2.add(now),
             (Some(_), false) => return self.close(now, "window_update", dir, events),
             (None, false) => {}
         }
@@ -146,7 +146,7 @@ impl ZeroWindow {
 
     /// The sender asks whether it has opened.
     pub fn on_probe(&mut self, now: Mark) {
-        if let Some((_, probes, frames)) = &mut self.open {
+        if let Some((_, probes, frames)) = self.open.as_deref_mut() {
             *probes += 1;
             frames.add(now);
         }
@@ -157,7 +157,7 @@ impl ZeroWindow {
     }
 
     pub fn close(&mut self, now: Mark, reason: &'static str, dir: u8, events: &mut Events) -> Option<i64> {
-        let (start, probes, mut frames) = self.open.take()?;
+        let (start, probes, mut frames) = *self.open.take()?;
         let closed_ns = now.time_ns.saturating_sub(start.time_ns).max(0);
         frames.add(now);
         self.total_ns = self.total_ns.saturating_add(closed_ns);

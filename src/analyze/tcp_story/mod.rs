@@ -19,7 +19,8 @@ mod seq;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Event, EventKind, Mark};
+pub use event::{Event, EventKind, Frames, Mark};
+pub use quantiles::Quantiles;
 
 use ecn::EcnWatch;
 use ends::{CWR, ECE, Ends};

@@ -26,7 +26,7 @@ pub struct Phases {
     round: Option<(u32, Mark)>,
     peak: u32,
     previous_peak: Option<u32>,
-    run: Option<Run>,
+    run: Option<Box<Run>>,
     largest_segment: u32,
 }
 
@@ -69,15 +69,16 @@ impl Phases {
             self.end("leveled", dir, events);
         }
         let Some(kind) = kind else { return };
-        let frames = || Frames::of(start);
-        let run = self.run.get_or_insert_with(|| Run {
-            kind,
-            start,
-            end_ns: now.time_ns,
-            rounds: 0,
-            first_peak: previous,
-            peak,
-            frames: frames(),
+        let run = self.run.get_or_insert_with(|| {
+            Box::new(Run {
+                kind,
+                start,
+                end_ns: now.time_ns,
+                rounds: 0,
+                first_peak: previous,
+                peak,
+                frames: Frames::of(start),
+            })
         });
         run.rounds += 1;
         run.end_ns = now.time_ns;

@@ -49,15 +49,23 @@ struct Gathered {
     end: Option<End>,
 }
 
+impl Gathered {
+    fn of(round: u64) -> Self {
+        Self { round, quick: None, timer: None, end: None }
+    }
+}
+
 /// The recoveries of one sender.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     /// Number of the open round, and what must be acknowledged to end it.
     open: Option<(u64, u32)>,
     rounds: u64,
+    /// The newest row, until another comes: most are judged at once and never reach `rows`.
+    newest: Option<Row>,
     rows: VecDeque<Row>,
     ends: VecDeque<End>,
-    gathered: Option<Gathered>,
+    gathered: Option<Box<Gathered>>,
     /// Payload sent again.
     pub resent_bytes: u64,
 }
@@ -70,7 +78,7 @@ impl Recovery {
             self.open = Some((self.rounds, recover));
         }
         let round = self.open.map_or(0, |(round, _)| round);
-        self.rows.push_back(Row { row, mark, bytes, round, judgement: None });
+        self.rows.extend(self.newest.replace(Row { row, mark, bytes, round, judgement: None }));
     }
 
     pub fn is_open(&self) -> bool {
@@ -93,7 +101,7 @@ impl Recovery {
         if let Some(gathered) = self.gathered.as_mut().filter(|gathered| gathered.round == round) {
             gathered.end = Some(end);
         }
-        if self.rows.back().is_some_and(|row| row.round == round) {
+        if self.newest.as_ref().or(self.rows.back()).is_some_and(|row| row.round == round) {
             if self.ends.len() == KEPT_ENDS {
                 self.ends.pop_front();
             }
@@ -103,19 +111,31 @@ impl Recovery {
 
     /// The final word on a row; rows that were never told of are none of this direction's business.
     pub fn on_judgement(&mut self, row: u64, judgement: &Judgement, dir: u8, events: &mut Events) {
-        if self.rows.back().is_some_and(|back| back.row == row) && judgement.verdict != Verdict::Retransmit {
-            self.rows.pop_back();
+        if let Some(newest) = self.newest.as_mut().filter(|newest| newest.row == row) {
+            newest.judgement = Some(*judgement);
+            if judgement.verdict != Verdict::Retransmit {
+                self.newest = None;
+            }
         } else if let Ok(at) = self.rows.binary_search_by_key(&row, |kept| kept.row) {
             self.rows[at].judgement = Some(*judgement);
         } else {
             return;
         }
-        while let Some((row, judgement)) = self.rows.front().and_then(|row| Some((*row, row.judgement?))) {
-            self.rows.pop_front();
+        while let Some((row, judgement)) = self.first_judged() {
             if judgement.verdict == Verdict::Retransmit {
                 self.gather(&row, &judgement, dir, events);
             }
         }
+    }
+
+    /// Takes the first row that waits, if it is judged.
+    fn first_judged(&mut self) -> Option<(Row, Judgement)> {
+        let first = self.rows.front().or(self.newest.as_ref())?;
+        let judged = (*first, first.judgement?);
+        if self.rows.pop_front().is_none() {
+            self.newest = None;
+        }
+        Some(judged)
     }
 
     fn gather(&mut self, row: &Row, judgement: &Judgement, dir: u8, events: &mut Events) {
@@ -132,7 +152,7 @@ impl Recovery {
             self.ends.pop_front();
         }
         let end = self.ends.front().filter(|end| end.round == row.round).copied();
-        let gathered = self.gathered.get_or_insert(Gathered { round: row.round, quick: None, timer: None, end: None });
+        let gathered = self.gathered.get_or_insert_with(|| Box::new(Gathered::of(row.round)));
         gathered.end = end.or(gathered.end);
         let is_timer = matches!(cause, Cause::Timeout | Cause::SlowStart) || gathered.timer.is_some();
         let slot = if is_timer { &mut gathered.timer } else { &mut gathered.quick };
@@ -154,7 +174,8 @@ impl Recovery {
     }
 
     fn flush(&mut self, dir: u8, events: &mut Events) {
-        let Some(Gathered { quick, timer, end, .. }) = self.gathered.take() else { return };
+        let Some(gathered) = self.gathered.take() else { return };
+        let Gathered { quick, timer, end, .. } = *gathered;
         if let Some(part) = quick {
             let end = match &timer {
                 Some(timer) => Some((timer.start.time_ns, "timeout")),

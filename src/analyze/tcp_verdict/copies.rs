@@ -2,7 +2,7 @@
 //!
 //! A resent packet gets a new IP ID, and most often a new TSval and ACK; a copy differs in none of them. Remembered is
 //! a fingerprint of each recent segment of one direction, in a small set-associative table: a few nanoseconds a
-//! segment, and its size follows the number of segments, so that a quiet connection stays small.
+//! segment, and its size follows the number of segments in a second, so that a slow connection stays small.
 
 use super::types::{Checksum, Evidence, Segment};
 
@@ -18,6 +18,10 @@ const STALE_NS: i64 = 5_000_000_000;
 /// Sets at most. 2,048 fingerprints reach over a queue of several hundred packets between two taps.
 const MAX_SETS: usize = 256;
 
+/// A print that is overwritten before this age might still have met its copy: the table is too small. Connections of few
+/// segments a second so stay small for life.
+const YOUNG_NS: i64 = 1_000_000_000;
+
 /// Two packets without IP ID that are the same in every other field, seen at one place: nearer than this they are
 /// copies, as no sender repeats itself that fast.
 const ECHO_NS: i64 = 50_000;
@@ -28,6 +32,8 @@ struct Print {
     tag: u32,
     interface: u16,
     ttl: u8,
+    /// The bits of the hash that choose a set, for when there are more sets.
+    set: u8,
     time_ns: i64,
     frame_no: u64,
 }
@@ -48,9 +54,6 @@ pub(super) enum Copied {
 pub(super) struct CopyTable {
     /// `sets * WAYS` places.
     prints: Vec<Print>,
-    /// Next place to fill, per set.
-    cursor: Vec<u8>,
-    seen_count: usize,
     last_ns: i64,
 }
 
@@ -60,10 +63,12 @@ impl CopyTable {
         let id = s.ip_id.filter(|&id| id != 0 && names_packets);
         let hash = fingerprint(s, id);
         let tag = (hash as u32).max(1);
-        self.make_room();
+        if self.prints.is_empty() {
+            self.prints.resize(MIN_SETS * WAYS, Print::default());
+        }
         self.last_ns = s.time_ns;
-        let sets = self.cursor.len();
-        let set = (hash >> 32) as usize & (sets - 1);
+        let (sets, hash_set) = (self.prints.len() / WAYS, (hash >> 32) as u8);
+        let set = usize::from(hash_set) & (sets - 1);
         let ways = &mut self.prints[set * WAYS..(set + 1) * WAYS];
         let interface = (s.interface ^ s.interface >> 16) as u16;
         if let Some(first) = ways.iter().find(|print| print.tag == tag) {
@@ -83,31 +88,35 @@ impl CopyTable {
             let first_frame_no = first.frame_no;
             return if id.is_some() || is_echo { Copied::Here { first_frame_no } } else { Copied::No };
         }
-        let place = &mut self.cursor[set];
-        ways[usize::from(*place) % WAYS] =
-            Print { tag, interface, ttl: s.ttl, time_ns: s.time_ns, frame_no: s.frame_no };
-        *place = (*place + 1) % WAYS as u8;
+        let age_of = |print: &&mut Print| if print.tag == 0 { i64::MIN } else { print.time_ns };
+        let Some(oldest) = ways.iter_mut().min_by_key(age_of) else { return Copied::No };
+        let is_too_small = oldest.tag != 0 && s.time_ns.saturating_sub(oldest.time_ns) < YOUNG_NS;
+        *oldest = Print { tag, interface, ttl: s.ttl, set: hash_set, time_ns: s.time_ns, frame_no: s.frame_no };
+        if is_too_small {
+            self.grow();
+        }
         Copied::No
     }
 
     /// Frees the table when it has become stale.
     pub fn shrink(&mut self, now_ns: i64) {
-        if !self.cursor.is_empty() && now_ns.saturating_sub(self.last_ns) > STALE_NS {
+        if !self.prints.is_empty() && now_ns.saturating_sub(self.last_ns) > STALE_NS {
             *self = Self::default();
         }
     }
 
-    /// Doubles the table when it is half full, up to the limit.
-    fn make_room(&mut self) {
-        self.seen_count = self.seen_count.saturating_add(1);
-        let sets = self.cursor.len();
-        if sets == 0 {
-            self.prints.resize(MIN_SETS * WAYS, Print::default());
-            self.cursor.resize(MIN_SETS, 0);
-        } else if sets < MAX_SETS && self.seen_count > sets * WAYS / 2 {
-            // A print does not hold its set's next bit, so both halves get it: it costs a place for a while.
-            self.prints.extend_from_within(..);
-            self.cursor.extend_from_within(..);
+    /// Doubles the table, up to the limit.
+    fn grow(&mut self) {
+        let sets = self.prints.len() / WAYS;
+        if sets >= MAX_SETS {
+            return;
+        }
+        self.prints.extend_from_within(..);
+        for (at, print) in self.prints.iter_mut().enumerate() {
+            let is_upper = at / WAYS >= sets;
+            if (usize::from(print.set) & sets != 0) != is_upper {
+                *print = Print::default();
+            }
         }
     }
 }

@@ -1,0 +1,254 @@
+"""``wirelab grade``: one submission or a whole class; one bad submission never stops the rest."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from .. import _core, _text
+from .._errors import UsageError
+from .._format import printable
+from .._grade import Lab, Report
+from .._words import default_lang, say
+from . import _reading, _table
+
+FORMATS = ("text", "json", "html")
+_ENDINGS = {"text": "txt", "json": "json", "html": "html"}
+_COLUMNS = ("grade_submission", "grade_points", "grade_status", "grade_review", "grade_failing")
+_STATUS = {
+    "graded": "grade_graded",
+    "partial": "grade_partial",
+    "not_assessable": "grade_not_assessable",
+    "error": "grade_error",
+}
+#: Names that Windows keeps for devices.
+_DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
+def run(given: argparse.Namespace) -> None:
+    lang = given.lang or default_lang()
+    lab = Lab(given.lab, given.labs)
+    submissions = _submissions(given.submissions, given.each)
+    if given.output is None and given.format == "html" and len(submissions) > 1:
+        raise UsageError("several pages need a folder: name one with -o")
+    params = _params(given.param)
+    names = _names(submissions)
+    if given.output is not None:
+        _prepare(given.output, submissions)
+    results = _Run(given, lab, lang, params).all(submissions)
+    graded = [one for one in results if isinstance(one, Report)]
+    if given.output is not None:
+        for name, report in zip(names, results, strict=True):
+            if isinstance(report, Report):
+                path = os.path.join(given.output, f"{name}.{_ENDINGS[given.format]}")
+                with _table.output(path) as out:
+                    out.write(rendered(report, given.format, lang).encode())
+        _show_summary(submissions, results, lang)
+    elif given.format == "json":
+        texts = [report.to_json() for report in graded]
+        sys.stdout.write(texts[0] if len(submissions) == 1 and texts else "[\n" + ",\n".join(texts) + "]\n")
+    else:
+        is_screen = sys.stdout.isatty()
+        width = min(110, max(60, shutil.get_terminal_size((100, 24)).columns))
+        is_painted = is_screen and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        for at, report in enumerate(graded):
+            if at:
+                print("\n" + "─" * width + "\n")
+            sys.stdout.write(rendered(report, given.format, lang, width, is_painted))
+        if len(submissions) > 1:
+            print("\n" + "─" * width + "\n")
+            _show_summary(submissions, results, lang)
+    failures = [(path, one) for path, one in zip(submissions, results, strict=True) if not isinstance(one, Report)]
+    for path, failure in failures:
+        reason = _reason(failure, lang)
+        print("wirelab: " + (reason if path in reason else f"{printable(path)}: {reason}"), file=sys.stderr)
+    if failures and not graded:
+        raise _NothingGraded
+
+
+class _NothingGraded(SystemExit):
+    """Nothing could be read: what there is to say was said."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class _Run:
+    """Grades submissions, several at once, in the order given."""
+
+    def __init__(self, given: argparse.Namespace, lab: Lab, lang: str, params: dict[str, str]) -> None:
+        self._lab = lab
+        self._lang = lang
+        self._params = params
+        self._is_student = given.student
+        self._cores = os.cpu_count() or 1
+        jobs = _reading.whole(given.jobs, "--jobs")
+        if jobs is not None and jobs < 1:
+            raise UsageError("--jobs must be at least 1")
+        self._jobs = jobs
+        self._stop = threading.Event()
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
+
+    def all(self, submissions: Sequence[str]) -> list[Report | BaseException]:
+        jobs = min(self._jobs or self._cores, len(submissions))
+        if jobs <= 1:
+            results: list[Report | BaseException] = []
+            for path in submissions:
+                self._tell(len(results), len(submissions))
+                results.append(self._one(path, None))
+            self._clear()
+            return results
+        threads = max(1, self._cores // jobs)
+        with ThreadPoolExecutor(jobs) as pool:
+            futures: list[Future[Report | BaseException]] = [
+                pool.submit(self._one, path, threads) for path in submissions
+            ]
+            try:
+                waiting = set(futures)
+                while waiting:
+                    self._tell(len(futures) - len(waiting), len(futures))
+                    # A wait without an end would not notice Ctrl-C on every system.
+                    _, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+            except BaseException:
+                self._stop.set()
+                for future in futures:
+                    future.cancel()
+                raise
+            finally:
+                self._clear()
+        return [future.result() for future in futures]
+
+    def _one(self, path: str, threads: int | None) -> Report | BaseException:
+        try:
+            return self._lab.grade(
+                path,
+                lang=self._lang,
+                params=self._params,
+                student=self._is_student,
+                threads=threads,
+                progress=self._look,
+            )
+        except UsageError:
+            # A parameter that the lab does not have is wrong for every submission.
+            raise
+        except Exception as error:
+            return error
+
+    def _look(self, _done: int, _total: int | None) -> None:
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._is_shown and total > 1:
+            sys.stderr.write(f"\r{say(self._lang, 'grading')} {done} / {total}\x1b[K")
+            sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _submissions(given: Sequence[str], is_each: bool) -> list[str]:
+    if not is_each:
+        return list(given)
+    found = []
+    for folder in given:
+        if not os.path.isdir(folder):
+            raise UsageError(f"--each takes folders of submissions; {folder} is none")
+        found += [os.fspath(path) for path in _core.submissions(folder)]
+    if not found:
+        raise UsageError(f"there is no submission in {', '.join(given)}")
+    return found
+
+
+def _params(given: Sequence[str] | None) -> dict[str, str]:
+    params = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--param takes name=value, not {text}")
+        params[name.strip()] = value
+    return params
+
+
+def _names(submissions: Sequence[str]) -> list[str]:
+    """A safe file name for each, none twice, also where case does not count."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for path in submissions:
+        base = os.path.basename(os.path.abspath(path))
+        if not os.path.isdir(path):
+            base = os.path.splitext(base)[0]
+        safe = re.sub(r"[^\w.\- ()]", "_", base).strip(" .")[:100].rstrip(" .") or "submission"
+        if _DEVICES.fullmatch(safe):
+            safe = f"_{safe}"
+        name, number = safe, 2
+        while name.lower() in taken:
+            name, number = f"{safe}-{number}", number + 1
+        taken.add(name.lower())
+        names.append(name)
+    return names
+
+
+def _prepare(folder: str, submissions: Sequence[str]) -> None:
+    """Makes the folder for reports; it may not lie in a submission, nor be one."""
+    real = os.path.realpath(folder)
+    for path in submissions:
+        own = os.path.realpath(path)
+        if real == own or (os.path.isdir(own) and real.startswith(os.path.join(own, ""))):
+            raise UsageError(f"{folder} is inside the submission {path}: reports would be mixed with it; name another")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror or error}") from None
+    inside = {os.path.realpath(path) for path in submissions if os.path.isfile(path)}
+    if any(os.path.dirname(path) == real and path.rsplit(".", 1)[-1] in _ENDINGS.values() for path in inside):
+        raise UsageError(f"{folder} holds submissions that a report could overwrite; name another folder with -o")
+
+
+def rendered(report: Report, format: str, lang: str, width: int = 100, is_painted: bool = False) -> str:
+    """The report in one of the formats."""
+    if format == "json":
+        return report.to_json()
+    return report.to_html(lang) if format == "html" else report.to_text(lang, width, is_painted)
+
+
+def _show_summary(submissions: Sequence[str], results: Sequence[Any], lang: str) -> None:
+    rows = [[say(lang, key) for key in _COLUMNS]]
+    for path, report in zip(submissions, results, strict=True):
+        name = printable(os.path.basename(os.path.abspath(path)))
+        if not isinstance(report, Report):
+            rows.append([name, "–", say(lang, "grade_stopped"), say(lang, "grade_yes"), ""])
+            continue
+        score, most = report._data.points()
+        lost = [name for name in report._data.ids(None) if name not in set(report._data.ids("pass"))]
+        rows.append(
+            [
+                name,
+                "–" if score is None else f"{score} / {most}",
+                say(lang, _STATUS[report.status]),
+                say(lang, "grade_yes") if report.needs_review else "",
+                " ".join(lost),
+            ]
+        )
+    for line in _text.columns(rows, [False, True, False, False, False]):
+        print(line)
+    done = sum(isinstance(report, Report) for report in results)
+    print("\n" + say(lang, "grade_summary", done=done, total=len(results)))
+
+
+def _reason(failure: BaseException, lang: str) -> str:
+    messages = getattr(failure, "messages", {})
+    if messages.get(lang):
+        return str(messages[lang])
+    if isinstance(failure, OSError) and failure.strerror:
+        return failure.strerror
+    return f"{type(failure).__name__}: {failure}"

@@ -1,0 +1,127 @@
+//! When what is said of a request is final, and what it is.
+
+use super::*;
+use crate::analyze::HoldLimits;
+
+impl Channel {
+    pub(super) fn disturb(&mut self, from: Psn, until: Psn) {
+        let (from, until) = self.disturbed.map_or((from, until), |(low, high)| (low.min(from), high.max(until)));
+        self.disturbed = Some((from, until));
+    }
+
+    /// Judges the requests that are acknowledged.
+    pub(super) fn drain(&mut self, path: &Path, out: &mut Outs) {
+        let acknowledged = self.requester.acknowledged();
+        while let Some(front) = self.waiting.front().copied() {
+            // The first packet of a READ's response acknowledges the request.
+            if !front.psn.is_before(acknowledged) {
+                break;
+            }
+            self.waiting.pop_front();
+            self.settle(&front, true, path, out);
+        }
+        if self.waiting.is_empty() && self.disturbed.is_some_and(|(_, until)| !acknowledged.is_before(until)) {
+            self.disturbed = None;
+        }
+    }
+
+    /// Says what is known of a request.
+    pub(super) fn settle(&mut self, waiting: &Waiting, is_acknowledged: bool, path: &Path, out: &mut Outs) {
+        let mut evidence = waiting.evidence;
+        if is_acknowledged {
+            evidence = evidence.with(Evidence::ACKNOWLEDGED);
+        }
+        let (is_here, by_tap) = self.tap_evidence(path, self.ends.direction);
+        evidence = evidence.with(by_tap);
+        let is_disturbed =
+            self.disturbed.is_some_and(|(from, until)| !waiting.psn.is_before(from) && waiting.psn.is_before(until));
+        let is_plain = waiting.sent == Sent::New && waiting.model == Model::InOrder && !is_disturbed;
+        let arrival = if waiting.is_lost {
+            Arrival::Unknown
+        } else if is_here && self.ends.service != Service::Ud {
+            match waiting.model {
+                Model::InOrder => Arrival::InOrder,
+                Model::OutOfSequence(_) => Arrival::OutOfSequence,
+                Model::Duplicate => Arrival::Duplicate,
+            }
+        } else if waiting.is_refused || is_acknowledged && is_plain {
+            // The responder takes packets in order only: what it acknowledges without complaint, or refuses for the
+            // moment, came in its turn.
+            Arrival::InOrder
+        } else {
+            Arrival::Unknown
+        };
+        self.count_arrival(waiting, arrival);
+        out.judgements.push(RoceJudgement {
+            row: waiting.row,
+            sent: Some(waiting.sent),
+            cause: waiting.cause,
+            arrival: Some(arrival),
+            evidence,
+        });
+    }
+
+    fn count_arrival(&mut self, waiting: &Waiting, arrival: Arrival) {
+        let counts = &mut self.counts;
+        match arrival {
+            Arrival::InOrder => counts.in_order += 1,
+            Arrival::OutOfSequence => counts.out_of_sequence += 1,
+            Arrival::Duplicate => counts.duplicates += 1,
+            Arrival::Unknown | Arrival::Damaged => counts.unknown_arrivals += 1,
+        }
+        if matches!(arrival, Arrival::OutOfSequence | Arrival::Duplicate) {
+            counts.discarded += 1;
+            counts.discarded_bytes += u64::from(waiting.payload_bytes);
+        }
+        if arrival == Arrival::OutOfSequence && waiting.model == Model::OutOfSequence(true) {
+            counts.gaps += 1;
+        }
+    }
+
+    /// Whether the tap is where packets of a direction arrive, and the bits that say so.
+    pub(super) fn tap_evidence(&self, path: &Path, direction: u8) -> (bool, Evidence) {
+        match path.tap(direction) {
+            Tap::Responder => (true, Evidence::TAP_AT_RECEIVER),
+            Tap::Requester | Tap::Middle => (false, Evidence::TAP_ELSEWHERE),
+            Tap::Unknown => (false, Evidence::default()),
+        }
+    }
+
+    /// Judges what waits too long.
+    pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits, path: &Path, out: &mut Outs) {
+        let (oldest_ns, oldest_row) = (now_ns.saturating_sub(limits.time_ns), row_now.saturating_sub(limits.rows));
+        while let Some(front) = self.waiting.front().copied() {
+            if front.time_ns >= oldest_ns && front.row >= oldest_row {
+                break;
+            }
+            self.waiting.pop_front();
+            self.settle(&front, false, path, out);
+        }
+    }
+
+    /// Gives memory back while the queue pair is quiet.
+    pub fn rest(&mut self, out: &mut Outs, index: u32) {
+        self.requester.rest();
+        self.messages.rest(|message| out.finished.push((index, message)));
+        self.waiting.shrink_to(64);
+    }
+
+    /// Judges all that waits; the queue pair may go on.
+    pub fn judge_all(&mut self, path: &Path, out: &mut Outs) {
+        while let Some(front) = self.waiting.pop_front() {
+            self.settle(&front, false, path, out);
+        }
+    }
+
+    /// Gives out all messages, finished or not.
+    pub fn end_messages(&mut self, out: &mut Outs, index: u32) {
+        self.messages.release(true, |message| out.finished.push((index, message)));
+    }
+
+    /// The capture is over.
+    pub fn finish(&mut self, now_ns: i64, path: &Path, out: &mut Outs, index: u32) {
+        self.judge_all(path, out);
+        self.end_messages(out, index);
+        self.story.finish(now_ns, self.last_sent_ns);
+    }
+}

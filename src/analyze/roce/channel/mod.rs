@@ -1,0 +1,425 @@
+//! One queue pair that sends requests, with what its peer answers.
+
+mod answers;
+mod judging;
+
+use std::collections::VecDeque;
+
+use super::counts::RoceCounts;
+use super::event::{RoceEvent, RoceEventKind};
+use super::fabric::Outs;
+use super::message::{Found, Messages, Part};
+use super::path::{Path, Tap};
+use super::psn::Psn;
+use super::requester::{Request, Requester, Sending};
+use super::responder::{Model, Responder};
+use super::story::Story;
+use super::types::*;
+use crate::analyze::Mark;
+use crate::wire::Ip;
+
+/// Requests of one queue pair that wait to be judged.
+const MOST_WAITING: usize = 1 << 16;
+/// An acknowledgement that passed the tap so long ago reached the requester or was lost.
+const CROSSING_NS: i64 = 10_000_000;
+const PATH_MTUS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
+/// A request that waits for what is said of it.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    row: u64,
+    psn: Psn,
+    span: u32,
+    time_ns: i64,
+    payload_bytes: u32,
+    sent: Sent,
+    cause: Option<Cause>,
+    evidence: Evidence,
+    model: Model,
+    /// The responder was not ready for it.
+    is_refused: bool,
+    /// The responder says that it did not come.
+    is_lost: bool,
+}
+
+/// A READ whose span is not known yet: the path MTU has not been seen.
+#[derive(Clone, Copy, Debug)]
+struct OpenRead {
+    psn: Psn,
+    bytes: u32,
+    message: u64,
+}
+
+/// Which queue pairs talk, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChannelEnds {
+    pub requester_ip: Ip,
+    pub responder_ip: Ip,
+    pub requester_qp: Option<u32>,
+    pub responder_qp: u32,
+    pub service: Service,
+    pub vni: Option<u32>,
+    pub interface: u32,
+    pub pair: u32,
+    /// Direction of the requests: 0 from the lower address.
+    pub direction: u8,
+}
+
+#[derive(Debug)]
+pub(crate) struct Channel {
+    /// Number in the capture, given when a window is merged.
+    pub id: u64,
+    /// Place of the first packet in its window: the order in which numbers are given.
+    pub first_at: u32,
+    pub ends: ChannelEnds,
+    pub paired_by: PairedBy,
+    /// Acknowledgements that fit the requests, and that do not.
+    pub fits: u64,
+    pub misfits: u64,
+    pub first: Mark,
+    pub last_ns: i64,
+    last_sent_ns: i64,
+    last_progress_ns: i64,
+    pub counts: RoceCounts,
+    pub path_mtu: Option<u32>,
+    /// Priority class of the notifications to it.
+    pub notification_class: Option<u8>,
+    /// Type of service of the first request; whether others differ.
+    pub traffic_class: u8,
+    pub pcp: Option<u8>,
+    pub has_other_dscp: bool,
+    pub has_other_pcp: bool,
+    pub is_active: bool,
+    /// The responder refused a request for good.
+    pub has_failed: bool,
+    requester: Requester,
+    responder: Responder,
+    pub(super) messages: Messages,
+    open_read: Option<OpenRead>,
+    waiting: VecDeque<Waiting>,
+    /// Numbers of which the tap cannot tell how often and in which order they arrived.
+    disturbed: Option<(Psn, Psn)>,
+    pub story: Story,
+}
+
+impl Channel {
+    pub fn new(ends: ChannelEnds, seen: &RoceSeen<'_>) -> Self {
+        Self {
+            id: u64::MAX,
+            first_at: seen.at,
+            ends,
+            paired_by: PairedBy::None,
+            fits: 0,
+            misfits: 0,
+            first: seen.mark,
+            last_ns: seen.mark.time_ns,
+            last_sent_ns: seen.mark.time_ns,
+            last_progress_ns: seen.mark.time_ns,
+            counts: RoceCounts::default(),
+            path_mtu: None,
+            notification_class: None,
+            traffic_class: seen.traffic_class,
+            pcp: seen.pcp,
+            has_other_dscp: false,
+            has_other_pcp: false,
+            is_active: false,
+            has_failed: false,
+            requester: Requester::default(),
+            responder: Responder::default(),
+            messages: Messages::default(),
+            open_read: None,
+            waiting: VecDeque::new(),
+            disturbed: None,
+            story: Story::default(),
+        }
+    }
+
+    /// The connection manager or a log told the number of the first request.
+    pub fn start_at(&mut self, psn: Psn) {
+        self.requester.start_at(psn);
+        self.responder.start_at(psn);
+    }
+
+    pub fn expects_ack_of(&self, psn: Psn) -> bool {
+        self.requester.expects_ack_of(psn)
+    }
+
+    /// Packets between what was sent last and `psn`: where far, another connection has taken the queue pair's number.
+    pub fn distance(&self, psn: Psn) -> i32 {
+        self.requester.next().map_or(0, |next| psn.since(next))
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// How sure the pairing is.
+    pub fn confidence(&self) -> Option<&'static str> {
+        Some(match self.paired_by {
+            PairedBy::None => return None,
+            PairedBy::Cm | PairedBy::Log | PairedBy::Deth => "certain",
+            PairedBy::Psn if self.fits >= 3 && self.misfits.saturating_mul(20) <= self.fits => "high",
+            PairedBy::Psn | PairedBy::SameNumber => "low",
+        })
+    }
+
+    pub fn on_request(
+        &mut self,
+        seen: &RoceSeen<'_>,
+        (operation, starts, ends): (Operation, bool, bool),
+        path: &mut Path,
+        out: &mut Outs,
+        index: u32,
+    ) {
+        let packet = seen.packet;
+        let (psn, mark) = (seen.psn(), seen.mark);
+        let silence_from_ns = self.last_progress_ns;
+        self.last_ns = self.last_ns.max(mark.time_ns);
+        self.counts.requests += 1;
+        self.note_marks(seen);
+        if seen.ecn() == 3 {
+            path.add_mark(self.ends.direction);
+        }
+        if !ends && operation != Operation::Read {
+            self.learn_mtu(packet.payload_bytes);
+        }
+        let dma_bytes = packet.reth.map(|reth| reth.2);
+        self.close_open_read(psn);
+        let mtu = self.path_mtu;
+        let read_bytes = dma_bytes.filter(|_| operation == Operation::Read);
+        let span = match (read_bytes, mtu) {
+            (Some(bytes), Some(mtu)) => bytes.div_ceil(mtu).max(1),
+            _ => 1,
+        };
+        let request = Request {
+            psn,
+            span,
+            operation,
+            ip_id: seen.ip_id,
+            ttl: seen.ttl,
+            if_index: seen.if_index,
+            time_ns: mark.time_ns,
+        };
+        let sending = match self.ends.service {
+            Service::Ud => self.datagram(&request),
+            _ => self.requester.on_request(&request),
+        };
+        self.count_sending(&sending, packet.payload_bytes);
+        let message = self.messages.on_part(&Part {
+            psn,
+            span,
+            operation,
+            starts,
+            ends,
+            payload_bytes: packet.payload_bytes,
+            dma_bytes,
+            imm: packet.imm,
+            is_fresh: sending.is_fresh,
+            cause: sending.cause,
+            is_ce: seen.ecn() == 3,
+            is_reliable: self.ends.service.is_reliable(),
+            path_mtu: mtu,
+            mark,
+        });
+        self.place(seen.at, message, out, index);
+        if let (Some(bytes), None, Found::New(message)) = (read_bytes, mtu, message) {
+            self.open_read = Some(OpenRead { psn, bytes, message });
+        }
+        let to = self.ends.direction;
+        match sending.sent {
+            Sent::CaptureDuplicate => {
+                let judgement = RoceJudgement {
+                    row: seen.row,
+                    sent: Some(sending.sent),
+                    cause: None,
+                    arrival: None,
+                    evidence: sending.evidence,
+                };
+                out.judgements.push(judgement);
+                return;
+            }
+            Sent::NetworkDuplicate => path.add_touched_before(to),
+            Sent::Retransmit => self.on_resent(&sending, &request, packet.payload_bytes, mark, path, silence_from_ns),
+            _ => {}
+        }
+        self.last_sent_ns = mark.time_ns;
+        let model = match self.ends.service {
+            Service::Rc | Service::Xrc => self.responder.on_request(psn, span),
+            Service::Uc => self.responder.on_unreliable(psn),
+            Service::Ud | Service::Rd => Model::InOrder,
+        };
+        let waiting = Waiting {
+            row: seen.row,
+            psn,
+            span,
+            time_ns: mark.time_ns,
+            payload_bytes: packet.payload_bytes,
+            sent: sending.sent,
+            cause: sending.cause,
+            evidence: sending.evidence,
+            model,
+            is_refused: false,
+            is_lost: false,
+        };
+        if self.ends.service.is_reliable() {
+            self.waiting.push_back(waiting);
+            if self.waiting.len() > MOST_WAITING
+                && let Some(oldest) = self.waiting.pop_front()
+            {
+                self.settle(&oldest, false, path, out);
+            }
+            self.drain(path, out);
+        } else {
+            self.settle(&waiting, false, path, out);
+        }
+        self.release(out, index);
+    }
+
+    /// A datagram has no relation to the numbers before it: they count packets to all destinations.
+    fn datagram(&mut self, _request: &Request) -> Sending {
+        Sending { sent: Sent::New, cause: None, evidence: Evidence::default(), is_rewind: false, is_fresh: true }
+    }
+
+    fn count_sending(&mut self, sending: &Sending, payload_bytes: u32) {
+        let counts = &mut self.counts;
+        match sending.sent {
+            Sent::New | Sent::Unknown => counts.request_bytes += u64::from(payload_bytes),
+            Sent::NetworkDuplicate => counts.network_duplicates += 1,
+            Sent::CaptureDuplicate => counts.capture_duplicates += 1,
+            Sent::Retransmit => {
+                counts.resent_bytes += u64::from(payload_bytes);
+                let cause = sending.cause.unwrap_or(Cause::Unknown);
+                counts.resent[cause as usize] += 1;
+                counts.rewinds[cause as usize] += u64::from(sending.is_rewind);
+            }
+        }
+    }
+
+    fn on_resent(
+        &mut self,
+        sending: &Sending,
+        request: &Request,
+        payload_bytes: u32,
+        mark: Mark,
+        path: &mut Path,
+        progress_ns: i64,
+    ) {
+        let cause = sending.cause.unwrap_or(Cause::Unknown);
+        let next = self.requester.next().unwrap_or(request.psn);
+        if sending.is_rewind {
+            self.disturb(request.psn, next);
+            self.story.on_rewind(cause, request.psn, next, mark);
+            let back = self.ends.direction ^ 1;
+            if request.operation.has_response() {
+                // It asks again for what it misses of a response.
+                let response = self.messages.of_response(request.psn).and_then(|number| self.messages.get(number));
+                match response.map(|message| message.response_state(request.psn)) {
+                    Some(Some(true)) => path.add_lost_after(back),
+                    Some(Some(false)) => path.add_touched_before(back),
+                    _ => {}
+                }
+            } else if cause == Cause::Timeout
+                && request.psn.is_before(self.requester.acknowledged())
+                && mark.time_ns.saturating_sub(progress_ns) >= CROSSING_NS
+            {
+                // Its acknowledgement passed the tap and did not arrive.
+                path.add_lost_after(back);
+            }
+        }
+        self.story.on_resent(payload_bytes, mark);
+    }
+
+    pub fn on_notification(&mut self, seen: &RoceSeen<'_>) {
+        self.counts.notifications += 1;
+        self.notification_class = Some(seen.pcp.unwrap_or(seen.traffic_class >> 5));
+        self.story.on_notification(seen.mark);
+    }
+
+    pub fn has_event(&self, kind: RoceEventKind) -> bool {
+        self.story.events().any(|event| event.kind == kind)
+    }
+
+    fn note_marks(&mut self, seen: &RoceSeen<'_>) {
+        match seen.ecn() {
+            0 => self.counts.not_ect += 1,
+            3 => {
+                self.counts.ce += 1;
+                self.story.on_mark(seen.packet.payload_bytes, seen.mark);
+            }
+            _ => self.counts.ect += 1,
+        }
+        self.has_other_dscp |= seen.traffic_class >> 2 != self.traffic_class >> 2;
+        self.has_other_pcp |= seen.pcp != self.pcp;
+    }
+
+    fn learn_mtu(&mut self, payload_bytes: u32) {
+        if self.path_mtu.is_none() && PATH_MTUS.contains(&payload_bytes) {
+            self.path_mtu = Some(payload_bytes);
+        }
+    }
+
+    pub fn set_mtu(&mut self, mtu: Option<u32>) {
+        self.path_mtu = self.path_mtu.or(mtu);
+    }
+
+    /// A request after a READ of unknown span tells how many numbers the READ took.
+    fn close_open_read(&mut self, psn: Psn) {
+        let Some(open) = self.open_read.take() else { return };
+        let taken = psn.since(open.psn);
+        let is_next = self.requester.next() == Some(open.psn.plus(1));
+        if taken < 1 || !is_next || taken as u32 > open.bytes.div_ceil(PATH_MTUS[0]).max(1) {
+            return;
+        }
+        let mut fitting = PATH_MTUS.iter().filter(|mtu| open.bytes.div_ceil(**mtu).max(1) == taken as u32);
+        let Some(mtu) = fitting.next() else { return };
+        if fitting.next().is_none() && taken > 1 {
+            self.path_mtu = self.path_mtu.or(Some(*mtu));
+        }
+        self.span_open_read(&open, *mtu);
+    }
+
+    /// The first packet of a response tells the path MTU.
+    fn size_open_read(&mut self) {
+        let Some(mtu) = self.path_mtu else { return };
+        if let Some(open) = self.open_read.take()
+            && self.requester.next() == Some(open.psn.plus(1))
+        {
+            self.span_open_read(&open, mtu);
+        }
+    }
+
+    fn span_open_read(&mut self, open: &OpenRead, mtu: u32) {
+        let span = open.bytes.div_ceil(mtu).max(1);
+        let next = open.psn.plus(span);
+        self.messages.set_read_span(open.message, mtu);
+        self.requester.correct_next(next);
+        if self.responder.next() == Some(open.psn.plus(1)) {
+            self.responder.correct_next(next);
+        }
+        if let Some(waiting) = self.waiting.iter_mut().rev().find(|waiting| waiting.psn == open.psn) {
+            waiting.span = span;
+        }
+    }
+
+    fn place(&mut self, at: u32, message: Found, out: &mut Outs, index: u32) {
+        if let Found::New(_) = message {
+            self.counts.messages += 1;
+        }
+        out.place(at, index, message, &mut self.messages);
+    }
+
+    fn release(&mut self, out: &mut Outs, index: u32) {
+        self.messages.release(false, |message| out.finished.push((index, message)));
+    }
+
+    pub fn tap(&self, path: &Path) -> Tap {
+        path.tap(self.ends.direction)
+    }
+
+    /// Requests that were sent and nothing is known of.
+    pub fn unanswered(&self) -> u64 {
+        if !self.ends.service.is_reliable() {
+            return 0;
+        }
+        self.requester.next().map_or(0, |next| next.since(self.requester.acknowledged()).max(0) as u64)
+    }
+}

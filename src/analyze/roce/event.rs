@@ -1,0 +1,123 @@
+//! What is told of a queue pair: events with a start, an end and the frames that show them.
+
+use crate::analyze::{Frames, Mark};
+
+/// Events of one queue pair that are listed; what comes after is counted.
+const LISTED_EVENTS: usize = 1_000;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RoceEventKind {
+    /// REQ, REP and RTU of the connection manager.
+    Connect,
+    Reject,
+    /// DREQ and DREP.
+    Disconnect,
+    /// The requester went back and sent again.
+    GoBack,
+    /// The responder was not ready to receive.
+    Rnr,
+    /// A NAK that ends the queue pair.
+    Refused,
+    /// Requests that nothing answered.
+    Unanswered,
+    /// Packets marked by a congested switch.
+    Congestion,
+    /// Congestion notifications to the sender.
+    Notification,
+    /// Acknowledged packets that the capture does not hold.
+    CaptureLoss,
+    /// More events than are listed.
+    NotListed,
+}
+
+impl RoceEventKind {
+    /// The name used in tables and in the keys of words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Reject => "reject",
+            Self::Disconnect => "disconnect",
+            Self::GoBack => "go_back_n",
+            Self::Rnr => "rnr",
+            Self::Refused => "nak",
+            Self::Unanswered => "unanswered",
+            Self::Congestion => "congestion",
+            Self::Notification => "cnp",
+            Self::CaptureLoss => "capture_loss",
+            Self::NotListed => "not_listed",
+        }
+    }
+}
+
+/// Something that happened on a queue pair.
+#[derive(Clone, Debug)]
+pub(crate) struct RoceEvent {
+    pub kind: RoceEventKind,
+    pub start: Mark,
+    pub end_ns: i64,
+    pub psn: Option<u32>,
+    /// How many; of what depends on the kind.
+    pub count: u64,
+    pub bytes: Option<u64>,
+    /// How often the requester went back, or was refused.
+    pub tries: Option<u64>,
+    /// How long the responder asked to wait.
+    pub wait_ns: Option<i64>,
+    /// The queue pairs of both ends, where they are not those that the messages themselves went between.
+    pub ends: Option<(u32, u32)>,
+    pub cause: Option<&'static str>,
+    pub end_reason: Option<&'static str>,
+    pub frames: Frames,
+}
+
+impl RoceEvent {
+    /// An event of one frame, to be filled in.
+    pub fn at(kind: RoceEventKind, start: Mark) -> Self {
+        Self {
+            kind,
+            start,
+            end_ns: start.time_ns,
+            psn: None,
+            count: 1,
+            bytes: None,
+            tries: None,
+            wait_ns: None,
+            ends: None,
+            cause: None,
+            end_reason: None,
+            frames: Frames::of(start),
+        }
+    }
+}
+
+/// The events of one queue pair so far.
+#[derive(Debug, Default)]
+pub(super) struct RoceEvents {
+    list: Vec<RoceEvent>,
+    more: Option<Box<RoceEvent>>,
+}
+
+impl RoceEvents {
+    pub fn push(&mut self, event: RoceEvent) {
+        if self.list.len() < LISTED_EVENTS {
+            self.list.push(event);
+            return;
+        }
+        match &mut self.more {
+            Some(more) => {
+                more.count += 1;
+                more.end_ns = more.end_ns.max(event.end_ns);
+            }
+            None => {
+                let end_ns = event.end_ns;
+                self.more =
+                    Some(Box::new(RoceEvent { end_ns, ..RoceEvent::at(RoceEventKind::NotListed, event.start) }));
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &RoceEvent> {
+        self.list.iter().chain(self.more.as_deref())
+    }
+}

@@ -1,0 +1,489 @@
+//! One check on one submission.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rust_decimal::Decimal;
+
+use super::ask::{Asker, Unanswered};
+use super::compare::{Shown, compare, is_true, number};
+use super::evidence;
+use super::inputs::{InputState, Presence};
+use super::reasons::{self, Titles, Why};
+use crate::error::Error;
+use crate::grade::feedback::Words;
+use crate::grade::fill::Places;
+use crate::grade::lab::Lab;
+use crate::grade::needs;
+use crate::grade::report::{Both, Counted, Evidence, Item, Measured, QualityFinding, points_text};
+use crate::grade::rubric::{
+    Check, Expect, Expected, OnDamage, Outcome, Rows, Tolerance, WhenNotAssessable, qualifiers,
+};
+use crate::grade::units::Unit;
+use crate::observe::Observer;
+use crate::sql::{self, Value};
+
+/// Rows that are looked at where all must be as expected.
+const MOST_ROWS: usize = 10_000;
+
+/// What all checks of a submission share.
+pub(super) struct Bench<'a> {
+    pub lab: &'a Lab,
+    pub params: &'a BTreeMap<String, Value>,
+    pub inputs: &'a [InputState],
+    pub quality: &'a [QualityFinding],
+    pub asker: &'a Asker,
+    /// Checks that were assessed before.
+    pub done: BTreeMap<String, Outcome>,
+    /// Checks of those that left the total.
+    pub left_out: BTreeSet<String>,
+    pub titles: Titles,
+    /// What is wrong with checks themselves: check and message.
+    pub faults: Vec<(String, String)>,
+    /// Places of words that nothing fills, by check.
+    pub unfilled: BTreeSet<(String, String)>,
+    /// Words of the lab that were used: check and name.
+    pub said: BTreeSet<(String, String)>,
+}
+
+/// What a check's query showed.
+struct Found {
+    outcome: Outcome,
+    points: Decimal,
+    /// Words by name, the best first.
+    say: Vec<String>,
+    measured: Vec<Measured>,
+    columns: Vec<String>,
+    row: Vec<Value>,
+    why: Option<Why>,
+    /// The expectation that the words speak of.
+    focus: usize,
+}
+
+impl Found {
+    fn open(why: Why) -> Self {
+        Self {
+            outcome: Outcome::NotAssessable,
+            points: Decimal::ZERO,
+            say: Vec::new(),
+            measured: Vec::new(),
+            columns: Vec::new(),
+            row: Vec::new(),
+            why: Some(why),
+            focus: 0,
+        }
+    }
+}
+
+impl Bench<'_> {
+    pub fn assess(&mut self, check: &Check, observer: &mut dyn Observer) -> Result<Item, Error> {
+        let found = self.find(check, observer);
+        let mut found = match found {
+            Ok(found) => found,
+            Err(Unanswered::Cancelled) => return Err(Error::Cancelled),
+            Err(Unanswered::TimeLimit(limit)) => Found::open(Why::TimeLimit(limit)),
+            Err(Unanswered::Failed(message)) => Found::open(Why::SqlFailed(message)),
+        };
+        let fault = match &found.why {
+            Some(Why::SqlFailed(message)) => Some(message.clone()),
+            Some(why) if why.is_fault() => Some(reasons::reason(why, self.lab, &self.titles, &check.id).message.en),
+            _ => None,
+        };
+        self.faults.extend(fault.map(|message| (check.id.clone(), message)));
+        let damage = || self.findings(check).find(|finding| needs::damage(std::slice::from_ref(*finding)).is_some());
+        if matches!(found.outcome, Outcome::Fail | Outcome::Partial)
+            && check.on_damage == OnDamage::NotAssessable
+            && let Some(damage) = damage()
+        {
+            found.outcome = Outcome::NotAssessable;
+            found.points = Decimal::ZERO;
+            found.say.clear();
+            found.why = Some(Why::Damaged(damage.clone()));
+        }
+        let (shown, evidence_fault) = self.evidence(check, &found, observer)?;
+        self.faults.extend(evidence_fault.iter().map(|message| (check.id.clone(), format!("evidence: {message}"))));
+        let item = self.item(check, found, shown, evidence_fault.is_some());
+        self.done.insert(check.id.clone(), item.status);
+        if item.counted == Counted::Excluded {
+            self.left_out.insert(check.id.clone());
+        }
+        self.titles.insert(check.id.clone(), item.title.clone());
+        Ok(item)
+    }
+
+    /// The findings on the captures that the check reads.
+    fn findings<'s>(&'s self, check: &'s Check) -> impl Iterator<Item = &'s QualityFinding> {
+        self.quality.iter().filter(|finding| check.inputs.contains(&finding.input))
+    }
+
+    fn find(&self, check: &Check, observer: &mut dyn Observer) -> Result<Found, Unanswered> {
+        for name in &check.depends_on {
+            if self.done.get(name) != Some(&Outcome::Pass) {
+                return Ok(Found::open(Why::DependsOn(name.clone())));
+            }
+        }
+        for name in &check.inputs {
+            let Some(input) = self.inputs.iter().find(|input| input.name == *name) else { continue };
+            match &input.presence {
+                Presence::Present => {}
+                Presence::Missing => return Ok(Found::open(Why::MissingInput(name.clone()))),
+                Presence::Ambiguous => {
+                    return Ok(Found::open(Why::Ambiguous { name: name.clone(), files: input.files.join(", ") }));
+                }
+                Presence::Unreadable { file, why } => {
+                    return Ok(Found::open(Why::Unreadable { file: file.clone(), why: why.clone() }));
+                }
+            }
+        }
+        if let Some(unmet) = self.unmet_need(check, observer)? {
+            return Ok(Found::open(unmet));
+        }
+        let asked_rows = if check.rows == Rows::All { MOST_ROWS + 1 } else { 1 };
+        let answer = self.asker.ask(&check.sql, asked_rows, check.time_limit_s, observer)?;
+        if answer.rows.len() > MOST_ROWS {
+            let message = format!("the query gives more than {MOST_ROWS} rows; let it count instead");
+            return Err(Unanswered::Failed(message));
+        }
+        self.judge(check, answer, observer)
+    }
+
+    fn unmet_need(&self, check: &Check, observer: &mut dyn Observer) -> Result<Option<Why>, Unanswered> {
+        for (input, wanted) in &check.needs {
+            let findings: Vec<_> = self.quality.iter().filter(|finding| finding.input == *input).cloned().collect();
+            for need in wanted {
+                let Some(obstacle) = needs::obstacle(need, &findings) else { continue };
+                let traffic = self.lab.rubric.input(input).and_then(|input| input.traffic.as_deref());
+                if let Some(relief) = needs::relief(need, input, traffic)
+                    && !self.asker.ask(&relief, 1, check.time_limit_s, observer)?.rows.is_empty()
+                {
+                    continue;
+                }
+                return Ok(Some(Why::Unmet { need: need.clone(), finding: obstacle.clone() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The rows against the expectations: the first row that is not as expected decides, else the first of all.
+    fn judge(&self, check: &Check, answer: sql::Rows, observer: &mut dyn Observer) -> Result<Found, Unanswered> {
+        let sql::Rows { columns, rows } = answer;
+        for expect in &check.expect {
+            if !columns.contains(&expect.column) {
+                let message = format!("the query has no column {}; it has {}", expect.column, columns.join(", "));
+                return Err(Unanswered::Failed(message));
+            }
+        }
+        let mut passed = None;
+        for row in rows {
+            let found = self.judge_row(check, &columns, row, observer)?;
+            if found.outcome != Outcome::Pass {
+                return Ok(found);
+            }
+            passed.get_or_insert(found);
+        }
+        match passed {
+            Some(found) => Ok(found),
+            None => self.no_rows(check, columns, observer),
+        }
+    }
+
+    fn no_rows(&self, check: &Check, columns: Vec<String>, observer: &mut dyn Observer) -> Result<Found, Unanswered> {
+        let nothing = vec![Value::Null; columns.len()];
+        let mut measured = Vec::new();
+        for expect in &check.expect {
+            // An expression over the row has no value here; one over parameters alone does.
+            measured.push(self.measure(check, expect, &columns, &nothing, observer)?.0);
+        }
+        Ok(Found {
+            outcome: check.on_no_rows,
+            points: if check.on_no_rows == Outcome::Pass { check.points } else { Decimal::ZERO },
+            say: vec!["no_rows".to_owned(), check.on_no_rows.name().to_owned()],
+            measured,
+            columns,
+            row: Vec::new(),
+            why: (check.on_no_rows != Outcome::Pass).then_some(Why::NoRows),
+            focus: 0,
+        })
+    }
+
+    fn judge_row(
+        &self,
+        check: &Check,
+        columns: &[String],
+        row: Vec<Value>,
+        observer: &mut dyn Observer,
+    ) -> Result<Found, Unanswered> {
+        let mut measured = Vec::new();
+        let mut shown = Vec::new();
+        for expect in &check.expect {
+            let (one, result) = self.measure(check, expect, columns, &row, observer)?;
+            measured.push(one);
+            shown.push(result);
+        }
+        let mut found = Found {
+            outcome: Outcome::Pass,
+            points: check.points,
+            say: vec![Outcome::Pass.name().to_owned()],
+            measured,
+            columns: columns.to_vec(),
+            row,
+            why: None,
+            focus: 0,
+        };
+        let at = |wanted: Shown| shown.iter().position(|one| *one == wanted);
+        if shown.iter().all(|one| *one == Shown::Met) {
+            return Ok(found);
+        }
+        found.focus = shown.iter().position(|one| *one != Shown::Met).unwrap_or(0);
+        if let Some(wrong) = at(Shown::WrongType) {
+            let column = check.expect.get(wrong).map_or(String::new(), |expect| expect.column.clone());
+            return Ok(Found { measured: found.measured, ..Found::open(Why::WrongType(column)) });
+        }
+        found.points = Decimal::ZERO;
+        for partial in &check.partial {
+            let value = self.asker.value(&partial.when, columns, &found.row, check.time_limit_s, observer)?;
+            if is_true(&value) {
+                found.outcome = if partial.points.is_zero() { Outcome::Fail } else { Outcome::Partial };
+                found.points = partial.points;
+                found.say = vec![partial.say.clone()];
+                return Ok(found);
+            }
+        }
+        // A condition that is plainly not met decides over one that cannot be told.
+        if let Some(not_met) = at(Shown::NotMet) {
+            found.focus = not_met;
+            let of_expect = shown.iter().zip(&check.expect).filter(|(shown, _)| **shown == Shown::NotMet);
+            found.outcome = Outcome::Fail;
+            found.say = of_expect.filter_map(|(_, expect)| expect.say.clone()).take(1).collect();
+            found.say.push(Outcome::Fail.name().to_owned());
+            return Ok(found);
+        }
+        let column = check.expect.get(found.focus).map_or(String::new(), |expect| expect.column.clone());
+        found.outcome = check.on_null;
+        found.points = if check.on_null == Outcome::Pass { check.points } else { Decimal::ZERO };
+        found.say = vec!["null".to_owned(), check.on_null.name().to_owned()];
+        found.why = (check.on_null != Outcome::Pass).then_some(Why::Null(column));
+        Ok(found)
+    }
+
+    fn measure(
+        &self,
+        check: &Check,
+        expect: &Expect,
+        columns: &[String],
+        row: &[Value],
+        observer: &mut dyn Observer,
+    ) -> Result<(Measured, Shown), Unanswered> {
+        let at = columns.iter().position(|column| *column == expect.column);
+        let value = at.and_then(|at| row.get(at)).cloned().unwrap_or(Value::Null);
+        let expected = match &expect.expected {
+            Expected::Values(values) => values.clone(),
+            Expected::Sql(expressions) => {
+                let mut values = Vec::new();
+                for expression in expressions {
+                    values.push(self.asker.value(expression, columns, row, check.time_limit_s, observer)?);
+                }
+                values
+            }
+        };
+        let shown = compare(&value, expect.op, &expected, expect.tolerance);
+        let unit = expect.unit.or_else(|| Unit::of_column(&expect.column));
+        let measured = Measured {
+            column: expect.column.clone(),
+            value,
+            unit,
+            op: expect.op,
+            expected,
+            tolerance: expect.tolerance.map(|tolerance| match tolerance {
+                Tolerance::Absolute(size) => size.to_string(),
+                Tolerance::Relative(share) => format!("{}%", (share * 1e8).round() / 1e6),
+            }),
+            is_met: match shown {
+                Shown::Met => Some(true),
+                Shown::NotMet => Some(false),
+                Shown::Null | Shown::WrongType => None,
+            },
+        };
+        Ok((measured, shown))
+    }
+
+    /// Frames and rows, and what went wrong with the evidence query itself.
+    fn evidence(
+        &self,
+        check: &Check,
+        found: &Found,
+        observer: &mut dyn Observer,
+    ) -> Result<(Vec<Evidence>, Option<String>), Error> {
+        match &found.why {
+            Some(Why::Unmet { finding, .. } | Why::Damaged(finding)) => {
+                return Ok((vec![evidence::of_finding(finding)], None));
+            }
+            Some(why) if !why.has_answer() => return Ok((Vec::new(), None)),
+            _ => {}
+        }
+        let Some(sql) = &check.evidence else { return Ok((Vec::new(), None)) };
+        let words = qualifiers(sql);
+        let input = check.inputs.iter().find(|name| words.contains(name.as_str())).or(check.inputs.first());
+        match self.asker.ask(sql, evidence::ASKED_ROWS, check.time_limit_s, observer) {
+            Ok(answer) => Ok((evidence::of_answer(&answer, input.map(String::as_str), self.inputs), None)),
+            Err(Unanswered::Cancelled) => Err(Error::Cancelled),
+            Err(Unanswered::TimeLimit(limit)) => Ok((Vec::new(), Some(format!("more than {limit} s")))),
+            Err(Unanswered::Failed(message)) => Ok((Vec::new(), Some(message))),
+        }
+    }
+
+    fn item(&mut self, check: &Check, found: Found, mut shown: Vec<Evidence>, has_evidence_fault: bool) -> Item {
+        let mut places = self.places(check, &found, &shown);
+        let filter = check.display_filter.as_ref().map(|text| self.fill(check, text, &places).en);
+        for evidence in &mut shown {
+            if evidence.filter.is_none() {
+                evidence.filter = filter.clone().or_else(|| evidence::frames_filter(&evidence.frames));
+            }
+        }
+        let has_frames = shown.iter().any(|evidence| !evidence.frames.is_empty() || !evidence.rows.is_empty());
+        if shown.is_empty()
+            && let Some(filter) = filter
+            && found.why.as_ref().is_none_or(Why::has_answer)
+        {
+            shown.push(evidence::of_filter(check.inputs.first().map(String::as_str), self.inputs, filter));
+        }
+        places.text("filter", shown.iter().find_map(|one| one.filter.clone()).unwrap_or_default());
+        let reason = found.why.as_ref().map(|why| reasons::reason(why, self.lab, &self.titles, &check.id));
+        let is_lost = found.outcome != Outcome::Pass;
+        let (message, own_hint) = self.words(check, &found, &places);
+        let message = message.or_else(|| reason.as_ref().map(|reason| reason.message.clone())).unwrap_or_default();
+        let of_reason = found.why.as_ref().map(|why| reasons::hint(why, self.lab, &self.titles));
+        let of_check = self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
+        let hint = match (own_hint, found.outcome, of_reason) {
+            (Some(own), _, _) => Some(own),
+            (None, Outcome::NotAssessable, Some(of_reason)) => Some(of_reason),
+            (None, _, of_reason) => of_check.map(|hint| self.fill_both(check, &hint, &places)).or(of_reason),
+        };
+        let counted = self.counted(check, &found);
+        let is_fault = found.why.as_ref().is_some_and(Why::is_fault) || has_evidence_fault;
+        let needs_review = is_fault
+            || (found.outcome == Outcome::NotAssessable
+                && check.not_assessable == WhenNotAssessable::ZeroAndReview
+                && !matches!(found.why, Some(Why::DependsOn(_))))
+            || (check.review && matches!(found.outcome, Outcome::Fail | Outcome::Partial));
+        let searched = match &found.why {
+            _ if !is_lost || has_frames => None,
+            Some(why) if !why.has_answer() => Some(reasons::searched(why, self.lab, check)),
+            _ => Some(check.evidence.as_ref().unwrap_or(&check.sql).trim().to_owned()),
+        };
+        let confidence = found.columns.iter().position(|column| column == "confidence");
+        let confidence = confidence.and_then(|at| found.row.get(at)).and_then(number);
+        let title = self.text(|lab, lang| lab.words(lang).checks.get(&check.id).map(|words| words.title.clone()));
+        let title = title.unwrap_or_default();
+        Item {
+            id: check.id.clone(),
+            group: check.group.clone(),
+            title: self.fill_both(check, &title, &places),
+            points: found.points,
+            max_points: check.points,
+            status: found.outcome,
+            counted,
+            needs_review,
+            confidence: confidence.filter(|number| number.is_finite()),
+            measured: found.measured,
+            message,
+            hint: hint.filter(|_| is_lost),
+            reason,
+            visibility: check.visibility,
+            tags: check.tags.clone(),
+            inputs: check.inputs.clone(),
+            sql: check.sql.trim().to_owned(),
+            evidence: shown,
+            searched,
+        }
+    }
+
+    /// A check that waits for another is treated as that one is, where that could not be assessed.
+    fn counted(&self, check: &Check, found: &Found) -> Counted {
+        if found.outcome != Outcome::NotAssessable {
+            return Counted::Full;
+        }
+        // Also where that one waits in turn: what began with a failure stays in the total.
+        let waits_for_a_loss = match &found.why {
+            Some(Why::DependsOn(other)) => !self.left_out.contains(other),
+            _ => false,
+        };
+        match check.not_assessable {
+            WhenNotAssessable::Exclude if !waits_for_a_loss => Counted::Excluded,
+            _ => Counted::Zero,
+        }
+    }
+
+    /// The lab's words for the outcome: message and hint.
+    fn words(&mut self, check: &Check, found: &Found, places: &Places) -> (Option<Both>, Option<Both>) {
+        let names: Vec<&str> = found.say.iter().map(String::as_str).collect();
+        let lab = self.lab;
+        let of = |lang, name: &str| -> Option<&Words> { lab.words(lang).checks.get(&check.id)?.outcomes.get(name) };
+        use crate::words::Lang::{En, Zh};
+        let chosen = names.iter().find_map(|name| Some((*name, of(En, name)?, of(Zh, name)?)));
+        let Some((name, en, zh)) = chosen else { return (None, None) };
+        self.said.insert((check.id.clone(), name.to_owned()));
+        let message = Both { en: en.message.clone(), zh: zh.message.clone() };
+        let hint = en.hint.clone().zip(zh.hint.clone()).map(|(en, zh)| Both { en, zh });
+        let message = self.fill_both(check, &message, places);
+        (Some(message), hint.map(|hint| self.fill_both(check, &hint, places)))
+    }
+
+    /// A text in both languages, where both have it.
+    fn text(&self, of: impl Fn(&Lab, crate::words::Lang) -> Option<String>) -> Option<Both> {
+        use crate::words::Lang::{En, Zh};
+        Some(Both { en: of(self.lab, En)?, zh: of(self.lab, Zh)? })
+    }
+
+    fn fill(&mut self, check: &Check, text: &str, places: &Places) -> Both {
+        self.fill_both(check, &Both { en: text.to_owned(), zh: text.to_owned() }, places)
+    }
+
+    fn fill_both(&mut self, check: &Check, text: &Both, places: &Places) -> Both {
+        let mut unfilled = BTreeSet::new();
+        let filled = Both::new(|lang| places.fill(text.get(lang), lang, &mut unfilled));
+        self.unfilled.extend(unfilled.into_iter().map(|name| (check.id.clone(), name)));
+        filled
+    }
+
+    fn places(&self, check: &Check, found: &Found, shown: &[Evidence]) -> Places {
+        let mut places = Places::default();
+        for param in &self.lab.rubric.params {
+            let value = self.params.get(&param.name).cloned().unwrap_or(Value::Null);
+            places.value(format!("param.{}", param.name), value, param.unit);
+        }
+        for input in self.inputs {
+            let files = input.files.join(", ");
+            if files.is_empty() {
+                places.value(format!("input.{}", input.name), Value::Null, None);
+            } else {
+                places.text(format!("input.{}", input.name), files);
+            }
+        }
+        let unit_of = |column: &str| {
+            let expect = check.expect.iter().find(|expect| expect.column == column);
+            expect.and_then(|expect| expect.unit).or_else(|| Unit::of_column(column))
+        };
+        for (at, column) in found.columns.iter().enumerate() {
+            let value = found.row.get(at).cloned().unwrap_or(Value::Null);
+            places.value(column.clone(), value, unit_of(column));
+        }
+        for (at, measured) in found.measured.iter().enumerate() {
+            let expected = reasons::expected(measured);
+            let (value, unit) = (measured.value.clone(), measured.unit);
+            if at == found.focus {
+                places.value("measured", value.clone(), unit);
+                places.words("expected", expected.en.clone(), expected.zh.clone());
+            }
+            places.value(format!("measured.{}", measured.column), value, unit);
+            places.words(format!("expected.{}", measured.column), expected.en, expected.zh);
+        }
+        let frames: Vec<_> = shown.iter().flat_map(|evidence| &evidence.frames).map(u64::to_string).collect();
+        places.text("frame", frames.first().cloned().unwrap_or_else(|| "–".to_owned()));
+        places.text("frame_count", frames.len().to_string());
+        places.text("frames", if frames.is_empty() { "–".to_owned() } else { frames.join(", ") });
+        places.text("filter", "");
+        places.text("points", points_text(found.points));
+        places.text("max_points", points_text(check.points));
+        places
+    }
+}

@@ -1,0 +1,279 @@
+//! The inputs of a lab, opened: each a schema of SQL, beside one that tells of the submission itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::tables::{lines_source, submission_source};
+use super::{GradeOptions, ask::Asker};
+use crate::error::Error;
+use crate::grade::SUBMISSION_SCHEMA;
+use crate::grade::lab::Lab;
+use crate::grade::report::{Both, FileFacts, QualityFinding, SubmissionFinding};
+use crate::grade::rubric::{Check, Rubric};
+use crate::grade::submission::{Assigned, Content, InputKind, InputSpec, Submission, SubmittedFile, assign};
+use crate::logs::{self, Log};
+use crate::observe::Observer;
+use crate::open::Capture;
+use crate::options::{Checksums, Options};
+use crate::sql::{Source, Value};
+use crate::tables::{TABLES, TableId};
+
+/// Captures up to this size are read once, with all tables that the rubric names; of larger ones each query takes the
+/// columns it needs.
+const READ_AT_ONCE_BYTES: u64 = 64 << 20;
+/// Time for the queries that list findings.
+const LISTING_TIME_S: u64 = 60;
+/// Findings of one input that a report lists.
+const MOST_FINDINGS: usize = 100;
+
+/// One input, as far as it is there.
+#[derive(Debug)]
+pub(super) struct InputState {
+    pub name: String,
+    /// Names of its files in the submission.
+    pub files: Vec<String>,
+    pub presence: Presence,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Presence {
+    Present,
+    Missing,
+    /// Several files could be it.
+    Ambiguous,
+    Unreadable {
+        file: String,
+        why: Both,
+    },
+}
+
+pub(super) struct Opened {
+    pub inputs: Vec<InputState>,
+    pub sources: Vec<(String, Arc<dyn Source>)>,
+    pub quality: Vec<QualityFinding>,
+    pub files: Vec<FileFacts>,
+    pub findings: Vec<SubmissionFinding>,
+}
+
+pub(super) fn open(
+    lab: &Lab,
+    submission: &Submission,
+    options: &GradeOptions,
+    observer: &mut dyn Observer,
+) -> Result<Opened, Error> {
+    let specs: Vec<_> = lab.rubric.inputs.iter().filter_map(spec).collect();
+    let assignment = assign(&specs, submission);
+    let mut inputs = Vec::new();
+    let mut sources: Vec<(String, Arc<dyn Source>)> = Vec::new();
+    let mut quality = Vec::new();
+    for (spec, assigned) in specs.iter().zip(&assignment.inputs) {
+        let name = |at: &usize| submission.files.get(*at).map(|file| file.name.clone());
+        let mut state = InputState { name: spec.name.clone(), files: Vec::new(), presence: Presence::Missing };
+        match &assigned.outcome {
+            Assigned::Missing { .. } => {}
+            Assigned::Ambiguous { candidates } => {
+                state.files = candidates.iter().filter_map(name).collect();
+                state.presence = Presence::Ambiguous;
+            }
+            Assigned::File(at) => {
+                let Some(file) = submission.files.get(*at) else { continue };
+                state.files = vec![file.name.clone()];
+                match read(spec, file, &lab.rubric, &options.capture, observer) {
+                    Ok((source, findings)) => {
+                        sources.push((spec.name.clone(), source));
+                        quality.extend(findings);
+                        state.presence = Presence::Present;
+                    }
+                    Err(Unread::Cancelled) => return Err(Error::Cancelled),
+                    Err(Unread::Because(why)) => {
+                        state.presence = Presence::Unreadable { file: file.name.clone(), why };
+                    }
+                }
+            }
+        }
+        inputs.push(state);
+    }
+    let files = files(submission, &inputs);
+    let findings: Vec<_> = submission
+        .findings
+        .iter()
+        .chain(&assignment.findings)
+        .map(|finding| SubmissionFinding {
+            code: finding.code.to_owned(),
+            severity: finding.severity.name().to_owned(),
+            file: Some(finding.file.clone()).filter(|file| !file.is_empty()),
+            message: Both::new(|lang| finding.message(lang)),
+        })
+        .collect();
+    sources.push((SUBMISSION_SCHEMA.to_owned(), submission_source(&files, &findings)?));
+    Ok(Opened { inputs, sources, quality, files, findings })
+}
+
+/// What the submission must have for an input; none for a kind that no file can have, which no valid rubric names.
+pub(in crate::grade) fn spec(input: &crate::grade::rubric::Input) -> Option<InputSpec> {
+    Some(InputSpec {
+        name: input.name.clone(),
+        kind: InputKind::from_name(&input.kind)?,
+        patterns: input.patterns.clone(),
+        required: input.required,
+    })
+}
+
+enum Unread {
+    Cancelled,
+    Because(Both),
+}
+
+type Readout = (Arc<dyn Source>, Vec<QualityFinding>);
+
+fn read(
+    spec: &InputSpec,
+    file: &SubmittedFile,
+    rubric: &Rubric,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Readout, Unread> {
+    let because = |error: Error| unread(error, file);
+    match spec.kind {
+        InputKind::Capture => capture(spec, file, rubric, options, observer),
+        InputKind::Log(kind) => {
+            let bytes = file.bytes().map_err(because)?;
+            let log =
+                logs::read(kind, &bytes).map_err(|error| Unread::Because(Both::new(|lang| error.message(lang))))?;
+            let findings = of_log(&log, spec, file);
+            Ok((Arc::new(log), findings))
+        }
+        InputKind::Text => {
+            let bytes = file.bytes().map_err(because)?;
+            Ok((lines_source(&bytes).map_err(because)?, Vec::new()))
+        }
+    }
+}
+
+fn capture(
+    spec: &InputSpec,
+    file: &SubmittedFile,
+    rubric: &Rubric,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Readout, Unread> {
+    let mut options = options.clone();
+    if options.checksums == Checksums::Auto {
+        options.checksums = Checksums::On;
+    }
+    let because = |error: Error| unread(error, file);
+    let capture = crate::open::open([file.input()], &options).map_err(because)?;
+    let mut tables = vec![TableId::CaptureQuality];
+    if file.size < READ_AT_ONCE_BYTES {
+        tables.extend(tables_of(rubric, &spec.name));
+    }
+    capture.load(&tables, observer).map_err(because)?;
+    let findings = of_capture(&capture, spec, file, observer).map_err(because)?;
+    Ok((Arc::new(capture), findings))
+}
+
+fn unread(error: Error, file: &SubmittedFile) -> Unread {
+    match error {
+        Error::Cancelled => Unread::Cancelled,
+        error => Unread::Because(Both::new(|lang| without_path(&error.message(lang), file))),
+    }
+}
+
+/// The tables of captures that the checks on an input name.
+fn tables_of(rubric: &Rubric, input: &str) -> Vec<TableId> {
+    let checks = rubric.checks.iter().filter(|check| check.inputs.iter().any(|name| name == input));
+    let texts: Vec<&str> = checks
+        .clone()
+        .flat_map(|check| [Some(&check.sql), check.evidence.as_ref()])
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let needs_flows = checks.into_iter().any(|check: &Check| check.needs.iter().any(|(name, _)| name == input));
+    let names = |table: TableId| texts.iter().any(|text| text.split(|c| !is_word(c)).any(|word| word == table.name()));
+    TABLES
+        .into_iter()
+        .filter(|table| *table != TableId::CaptureQuality)
+        .filter(|table| names(*table) || (needs_flows && *table == TableId::TcpFlows))
+        .collect()
+}
+
+fn of_capture(
+    capture: &Capture,
+    spec: &InputSpec,
+    file: &SubmittedFile,
+    observer: &mut dyn Observer,
+) -> Result<Vec<QualityFinding>, Error> {
+    let asker =
+        Asker::new(vec![("capture".to_owned(), Arc::new(capture.clone()) as Arc<dyn Source>)], Default::default());
+    let sql = "SELECT code, severity, value, unit, count, frames, message_en, message_zh FROM capture_quality";
+    let answer = asker.ask(sql, MOST_FINDINGS, LISTING_TIME_S, observer).map_err(super::ask::Unanswered::into_error)?;
+    let finding = |row: &Vec<Value>| {
+        let text = |at: usize| match row.get(at) {
+            Some(Value::Text(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let number = |at: usize| match row.get(at) {
+            Some(Value::Integer(number)) => Some(*number),
+            _ => None,
+        };
+        let frames = text(5).and_then(|list| serde_json::from_str(&list).ok()).unwrap_or_default();
+        let message = |at: usize| without_path(&text(at).unwrap_or_default(), file);
+        QualityFinding {
+            input: spec.name.clone(),
+            file: Some(file.name.clone()),
+            code: text(0).unwrap_or_default(),
+            severity: text(1).unwrap_or_default(),
+            value: number(2),
+            unit: text(3),
+            count: number(4).unwrap_or(0),
+            frames,
+            message: Both { en: message(6), zh: message(7) },
+        }
+    };
+    Ok(answer.rows.iter().map(finding).collect())
+}
+
+fn of_log(log: &Log, spec: &InputSpec, file: &SubmittedFile) -> Vec<QualityFinding> {
+    let finding = |finding: &logs::LogFinding| QualityFinding {
+        input: spec.name.clone(),
+        file: Some(file.name.clone()),
+        code: finding.code.to_owned(),
+        severity: finding.severity.name().to_owned(),
+        value: finding.value,
+        unit: None,
+        count: 1,
+        frames: Vec::new(),
+        message: Both::new(|lang| finding.message(lang)),
+    };
+    log.findings.iter().take(MOST_FINDINGS).map(finding).collect()
+}
+
+fn files(submission: &Submission, inputs: &[InputState]) -> Vec<FileFacts> {
+    let input_of = |name: &str| {
+        let is_of = |input: &&InputState| {
+            !matches!(input.presence, Presence::Ambiguous) && input.files.iter().any(|file| file == name)
+        };
+        inputs.iter().find(is_of).map(|input| input.name.clone())
+    };
+    let facts = |file: &SubmittedFile| FileFacts {
+        name: file.name.clone(),
+        sha256: file.sha256.clone(),
+        bytes: file.size,
+        kind: file.kind.name().to_owned(),
+        input: input_of(&file.name),
+    };
+    submission.files.iter().map(facts).collect()
+}
+
+/// The sentence with the file's name in the submission in place of where it lies on this machine: a report is the same
+/// wherever it is made.
+fn without_path(message: &str, file: &SubmittedFile) -> String {
+    match &file.content {
+        Content::Path(path) => {
+            let shown = |path: &PathBuf| path.display().to_string();
+            message.replace(&shown(path), &file.name)
+        }
+        Content::Bytes(_) => message.to_owned(),
+    }
+}

@@ -1,0 +1,322 @@
+//! What is to be said of RoCE and of pauses: losses and their repair, refusals, congestion, priorities, and what a capture
+//! at a host cannot show.
+
+use std::collections::BTreeSet;
+
+use super::core::Core;
+use super::quality::{marked, percent};
+use super::tally::Marked;
+use crate::analyze::{Channel, Fabric, RoceCause, RoceEventKind, Service, Tap};
+use crate::capture::{Finding, Severity};
+use crate::words;
+
+/// perftest's and NCCL's usual ports for setting up queue pairs.
+const SETUP_PORTS: [u16; 1] = [18_515];
+
+pub(super) fn findings(core: &Core) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let channels: Vec<&Channel> = match &core.roce {
+        Some(stage) => stage.fabrics.iter().flat_map(Fabric::channels).collect(),
+        None => Vec::new(),
+    };
+    let has_roce = core.roce.as_ref().is_some_and(|stage| stage.packets() > 0);
+    if has_roce {
+        let data: Vec<&Channel> = channels.iter().copied().filter(|channel| !is_management(channel)).collect();
+        repairs(&data, &mut findings);
+        silences(core, &data, &mut findings);
+        congestion(&data, &mut findings);
+        priorities(core, &data, &mut findings);
+        pairing(core, &data, &mut findings);
+    } else {
+        findings.extend(roce_expected(core));
+    }
+    pauses(core, has_roce, &mut findings);
+    findings
+}
+
+/// The queue pair of management datagrams carries no data.
+fn is_management(channel: &Channel) -> bool {
+    channel.ends.service == Service::Ud && channel.ends.responder_qp == 1
+}
+
+/// A mark on the first frames of some queue pairs or of what happened on them.
+fn mark_of(channels: &[&Channel], count: u64, kind: Option<RoceEventKind>) -> Marked {
+    let mut first: Vec<_> = channels
+        .iter()
+        .filter_map(|channel| match kind {
+            None => Some(channel.first),
+            Some(kind) => channel.story.events().find(|event| event.kind == kind).map(|event| event.start),
+        })
+        .map(|mark| (mark.file, mark.frame_no, Some(mark.time_ns)))
+        .collect();
+    first.sort_unstable();
+    first.dedup();
+    first.truncate(20);
+    Marked { count, first }
+}
+
+fn total(channels: &[&Channel], of: impl Fn(&Channel) -> u64) -> u64 {
+    channels.iter().map(|channel| of(channel)).sum()
+}
+
+fn with<'a>(channels: &[&'a Channel], is: impl Fn(&Channel) -> bool) -> Vec<&'a Channel> {
+    channels.iter().copied().filter(|channel| is(channel)).collect()
+}
+
+/// What was sent again and why, and what was refused.
+fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
+    let requests = total(data, |channel| channel.counts.requests);
+    let resent = with(data, |channel| channel.counts.resent_total() > 0);
+    if !resent.is_empty() {
+        let count = total(&resent, |channel| channel.counts.resent_total());
+        let of = |cause: RoceCause| total(&resent, |channel| channel.counts.resent[cause as usize]);
+        let mut finding = Finding::new("roce_retransmit", Severity::Warning)
+            .value(count, "packets")
+            .detail("total", requests)
+            .detail("share", percent(count, requests))
+            .detail("bytes", total(&resent, |channel| channel.counts.resent_bytes))
+            .detail("qps", resent.len())
+            .detail("rewinds", total(&resent, |channel| channel.counts.rewinds.iter().sum()));
+        for (name, cause) in [
+            ("nak", RoceCause::Nak),
+            ("rnr", RoceCause::Rnr),
+            ("timeout", RoceCause::Timeout),
+            ("reissue", RoceCause::Reissue),
+            ("unknown", RoceCause::Unknown),
+        ] {
+            finding = finding.detail(name, of(cause));
+        }
+        findings.push(marked(finding, &mark_of(&resent, count, None)));
+    }
+    let gone = with(data, |channel| channel.has_event(RoceEventKind::Unanswered));
+    if !gone.is_empty() {
+        let count = gone.len() as u64;
+        let finding = Finding::new("roce_unanswered", Severity::Warning)
+            .value(count, "queue pairs")
+            .detail("total", data.len())
+            .detail("packets", total(&gone, |channel| channel.counts.resent_total()));
+        findings.push(marked(finding, &mark_of(&gone, count, Some(RoceEventKind::Unanswered))));
+    }
+    let waiting = with(data, |channel| channel.counts.rnr_naks > 0);
+    if !waiting.is_empty() {
+        let count = total(&waiting, |channel| channel.counts.rnr_naks);
+        let finding = Finding::new("roce_rnr", Severity::Warning).value(count, "NAKs").detail("qps", waiting.len());
+        findings.push(marked(finding, &mark_of(&waiting, count, Some(RoceEventKind::Rnr))));
+    }
+    let refused = with(data, |channel| channel.counts.fatal_naks > 0);
+    if !refused.is_empty() {
+        let count = total(&refused, |channel| channel.counts.fatal_naks);
+        let finding = Finding::new("roce_nak", Severity::Warning).value(count, "NAKs").detail("qps", refused.len());
+        findings.push(marked(finding, &mark_of(&refused, count, Some(RoceEventKind::Refused))));
+    }
+    let dropped = with(data, |channel| channel.counts.discarded > 0);
+    if !dropped.is_empty() {
+        let count = total(&dropped, |channel| channel.counts.discarded);
+        let finding = Finding::new("roce_discarded", Severity::Info)
+            .value(count, "packets")
+            .detail("bytes", total(&dropped, |channel| channel.counts.discarded_bytes))
+            .detail("gaps", total(&dropped, |channel| channel.counts.gaps))
+            .detail("duplicates", total(&dropped, |channel| channel.counts.duplicates));
+        findings.push(marked(finding, &mark_of(&dropped, count, None)));
+    }
+}
+
+/// What the capture lacks.
+fn silences(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
+    let lossy = with(data, |channel| channel.counts.not_captured > 0);
+    if !lossy.is_empty() {
+        let count = total(&lossy, |channel| channel.counts.not_captured);
+        let finding =
+            Finding::new("roce_capture_loss", Severity::Warning).value(count, "packets").detail("qps", lossy.len());
+        findings.push(marked(finding, &mark_of(&lossy, count, Some(RoceEventKind::CaptureLoss))));
+    }
+    let is_mute = |channel: &Channel| {
+        channel.ends.service.is_reliable()
+            && channel.counts.acknowledgements + channel.counts.responses == 0
+            && channel.counts.resent_total() == 0
+            && channel.counts.requests > 3
+    };
+    let mute = with(data, is_mute);
+    let orphans = core.roce.as_ref().map_or(0, |stage| stage.left_out().without_requests);
+    if !mute.is_empty() || orphans > 0 {
+        let finding = Finding::new("roce_one_direction", Severity::Warning)
+            .value(mute.len() as u64, "queue pairs")
+            .detail("total", data.len())
+            .detail("answers", orphans);
+        findings.push(marked(finding, &mark_of(&mute, mute.len() as u64 + orphans, None)));
+    }
+    let over = core.roce.as_ref().map_or(0, |stage| stage.left_out().over_limit);
+    if over > 0 {
+        let mut finding = Finding::new("roce_limit", Severity::Error).value(over, "packets");
+        finding.count = over;
+        findings.push(finding);
+    }
+}
+
+/// ECN: marks, and the notifications that should follow them.
+fn congestion(data: &[&Channel], findings: &mut Vec<Finding>) {
+    let marked_qps = with(data, |channel| channel.counts.ce > 0);
+    let marks = total(&marked_qps, |channel| channel.counts.ce);
+    let notifications = total(data, |channel| channel.counts.notifications);
+    let requests = total(data, |channel| channel.counts.requests);
+    if marks > 0 {
+        let code = if notifications == 0 { "roce_ce_without_cnp" } else { "roce_congestion" };
+        let severity = if notifications == 0 { Severity::Warning } else { Severity::Info };
+        let delays = marked_qps.iter().filter_map(|channel| channel.story.notification_delay.as_ref()?.at_ns(500));
+        let shortest = delays.min().map_or_else(|| "-".to_owned(), words::span);
+        let finding = Finding::new(code, severity)
+            .value(marks, "packets")
+            .detail("total", requests)
+            .detail("share", percent(marks, requests))
+            .detail("qps", marked_qps.len())
+            .detail("cnps", notifications)
+            .detail("delay", shortest);
+        findings.push(marked(finding, &mark_of(&marked_qps, marks, Some(RoceEventKind::Congestion))));
+    } else if notifications > 0 {
+        let slowed = with(data, |channel| channel.counts.notifications > 0);
+        let finding = Finding::new("roce_cnp_without_ce", Severity::Info)
+            .value(notifications, "packets")
+            .detail("qps", slowed.len());
+        findings.push(marked(finding, &mark_of(&slowed, notifications, Some(RoceEventKind::Notification))));
+    }
+    let unmarkable = with(data, |channel| channel.counts.not_ect > 0);
+    if !unmarkable.is_empty() {
+        let count = total(&unmarkable, |channel| channel.counts.not_ect);
+        let finding = Finding::new("roce_not_ect", Severity::Info)
+            .value(count, "packets")
+            .detail("total", requests)
+            .detail("qps", unmarkable.len());
+        findings.push(marked(finding, &mark_of(&unmarkable, count, None)));
+    }
+}
+
+/// The class that a queue pair's packets travel in: VLAN priority, else the usual map from DSCP.
+fn class_of(channel: &Channel) -> u8 {
+    channel.pcp.unwrap_or(channel.traffic_class >> 5)
+}
+
+/// DSCP, VLAN priority and PFC classes should tell one story.
+fn priorities(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
+    let plain = with(data, |channel| channel.traffic_class >> 2 == 0 && channel.pcp.unwrap_or(0) == 0);
+    if !plain.is_empty() {
+        let count = plain.len() as u64;
+        let finding =
+            Finding::new("roce_dscp_zero", Severity::Info).value(count, "queue pairs").detail("total", data.len());
+        findings.push(marked(finding, &mark_of(&plain, count, None)));
+    }
+    let mixed = with(data, |channel| channel.has_other_dscp || channel.has_other_pcp);
+    if !mixed.is_empty() {
+        let count = mixed.len() as u64;
+        let finding =
+            Finding::new("roce_dscp_varies", Severity::Warning).value(count, "queue pairs").detail("total", data.len());
+        findings.push(marked(finding, &mark_of(&mixed, count, None)));
+    }
+    let torn = with(data, |channel| channel.pcp.is_some_and(|pcp| pcp != channel.traffic_class >> 5));
+    if let Some(first) = torn.iter().min_by_key(|channel| channel.id) {
+        let count = torn.len() as u64;
+        let finding = Finding::new("roce_pcp_mismatch", Severity::Warning)
+            .value(count, "queue pairs")
+            .detail("pcp", first.pcp.unwrap_or(0))
+            .detail("dscp", first.traffic_class >> 2)
+            .detail("class", first.traffic_class >> 5);
+        findings.push(marked(finding, &mark_of(&torn, count, None)));
+    }
+    let data_classes: BTreeSet<u8> = data.iter().map(|channel| class_of(channel)).collect();
+    let shared = with(data, |channel| channel.notification_class.is_some_and(|class| class == class_of(channel)));
+    if !shared.is_empty() {
+        let count = total(&shared, |channel| channel.counts.notifications);
+        let finding = Finding::new("roce_cnp_in_data_class", Severity::Warning)
+            .value(count, "packets")
+            .detail("class", class_of(shared[0]));
+        findings.push(marked(finding, &mark_of(&shared, count, Some(RoceEventKind::Notification))));
+    }
+    let Some(pauses) = &core.pauses else { return };
+    let paused: Vec<u8> = (0..8).filter(|class| pauses.by_class[usize::from(*class)].pauses > 0).collect();
+    let is_unused = |class: &&u8| !data_classes.contains(class);
+    if !paused.is_empty() && !data_classes.is_empty() && paused.iter().filter(is_unused).count() == paused.len() {
+        let frames = paused.iter().map(|class| pauses.by_class[usize::from(*class)].pauses).sum();
+        let list = |classes: &[u8]| classes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+        let finding = Finding::new("pfc_other_class", Severity::Warning)
+            .value(frames, "pauses")
+            .detail("paused", list(&paused))
+            .detail("used", list(&data_classes.into_iter().collect::<Vec<_>>()));
+        let first = paused.iter().filter_map(|class| pauses.by_class[usize::from(*class)].first).min();
+        let first = first.into_iter().map(|(file, frame_no, time_ns)| (file, frame_no, Some(time_ns))).collect();
+        findings.push(marked(finding, &Marked { count: frames, first }));
+    }
+}
+
+/// How queue pairs were paired, and where the tap is.
+fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
+    let Some(stage) = &core.roce else { return };
+    let by = |name: &str| total(data, |channel| u64::from(channel.paired_by.name() == Some(name)));
+    let unpaired = total(data, |channel| u64::from(channel.paired_by.name().is_none()));
+    if data.is_empty() {
+        return;
+    }
+    let mut finding = Finding::new("roce_queue_pairs", Severity::Info)
+        .value(data.len() as u64, "queue pairs")
+        .detail("cm", by("cm"))
+        .detail("log", by("log"))
+        .detail("deth", by("deth"))
+        .detail("psn", by("psn") + by("same_number"))
+        .detail("none", unpaired);
+    let mut taps = [0_u64; 4];
+    for fabric in &stage.fabrics {
+        for channel in fabric.channels().filter(|channel| !is_management(channel)) {
+            taps[fabric.tap(channel) as usize] += 1;
+        }
+    }
+    for tap in [Tap::Requester, Tap::Responder, Tap::Middle, Tap::Unknown] {
+        finding = finding.detail(tap.name(), taps[tap as usize]);
+    }
+    findings.push(marked(finding, &mark_of(data, data.len() as u64, None)));
+}
+
+/// Connections by which RoCE programs set up their queue pairs, in a capture without RoCE.
+fn roce_expected(core: &Core) -> Option<Finding> {
+    let is_setup = |port: u16| SETUP_PORTS.contains(&port);
+    let flows = core.shards.iter().flat_map(|shard| &shard.flows.flows);
+    let setups =
+        flows.filter(|flow| flow.key.ip_protocol == 6 && (is_setup(flow.key.low.port) || is_setup(flow.key.high.port)));
+    let mut first: Vec<_> = setups.map(|flow| (flow.file, flow.first_frame, flow.first_time_ns)).collect();
+    if first.is_empty() {
+        return None;
+    }
+    first.sort_unstable();
+    let count = first.len() as u64;
+    first.truncate(20);
+    let finding = Finding::new("roce_expected", Severity::Warning).value(count, "connections");
+    Some(marked(finding, &Marked { count, first }))
+}
+
+fn pauses(core: &Core, has_roce: bool, findings: &mut Vec<Finding>) {
+    let Some(pauses) = &core.pauses else { return };
+    let span_ns =
+        core.tally.max_time_ns.zip(core.tally.min_time_ns).map_or(0, |(last, first)| last.saturating_sub(first));
+    let mut has_any = false;
+    for (class, sum) in pauses.by_class.iter().enumerate().filter(|(_, sum)| sum.pauses > 0) {
+        has_any = true;
+        let class = if class < 8 { class.to_string() } else { "PAUSE".to_owned() };
+        let first = sum.first.into_iter().map(|(file, frame_no, time_ns)| (file, frame_no, Some(time_ns))).collect();
+        let mark = Marked { count: sum.pauses, first };
+        let known_ns = u64::try_from(sum.known_ns).unwrap_or(0);
+        let is_known = core.options.link_speed_bps.is_some();
+        let code = match (sum.storms > 0, is_known) {
+            (true, _) => "pause_storm",
+            (false, true) => "pauses",
+            (false, false) => "pauses_without_speed",
+        };
+        let severity = if sum.storms > 0 { Severity::Warning } else { Severity::Info };
+        let finding = Finding::new(code, severity)
+            .value(known_ns, "ns")
+            .detail("class", class)
+            .detail("share", percent(known_ns, u64::try_from(span_ns).unwrap_or(0).max(1)))
+            .detail("longest", words::span(sum.longest_ns))
+            .detail("storms", sum.storms);
+        findings.push(marked(finding, &mark));
+    }
+    if has_roce && !has_any {
+        findings.push(Finding::new("no_pause_frames", Severity::Info));
+    }
+}
