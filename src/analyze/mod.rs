@@ -1,6 +1,7 @@
 //! Per-flow state machines. They are told frames and times, do no I/O, hold no clock, know no threads and no Arrow.
 
 mod connection;
+mod dns;
 mod duplicates;
 mod holes;
 mod pause;
@@ -12,6 +13,7 @@ mod tcp_verdict;
 mod tcp_wireshark;
 
 pub(crate) use connection::{Connection, SeenSegment, Side};
+pub(crate) use dns::{DnsPlace, DnsTracker, Transaction as DnsTransaction};
 pub(crate) use duplicates::{Copy, CopyFinder, CopyKind, Sighting};
 pub(crate) use pause::{PauseInterval, PauseTracker};
 pub(crate) use probe::{Probe, ProbeTracker};

@@ -11,7 +11,7 @@ use super::sink::Sink;
 use super::story;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
 use super::tcp::TcpHold;
-use crate::analyze::{Copy, CopyKind, HoldLimits, ProbeTracker};
+use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, Window};
 use crate::error::Error;
 use crate::flow::FlowHasher;
@@ -43,6 +43,7 @@ pub(crate) struct Sinks {
     pub pause_intervals: Option<Sink<PauseIntervalRow>>,
     pub tunnels: Option<Sink<TunnelRow>>,
     pub probes: Option<Sink<ProbeRow>>,
+    pub dns: Option<Sink<DnsRow>>,
     pub icmp: Option<Sink<IcmpRow>>,
     pub arp: Option<Sink<ArpRow>>,
     pub interfaces: Option<Sink<InterfaceRow>>,
@@ -57,7 +58,7 @@ macro_rules! each_sink {
             packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce,
             roce_qps RoceQps, roce_messages RoceMessages, roce_events RoceEvents, pause Pause,
             pause_intervals PauseIntervals, tunnels Tunnels,
-            probes Probes, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
+            probes Probes, dns Dns, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
     }};
     (@ $sinks:ident, $id:ident, $sink:ident, $body:expr; $($field:ident $variant:ident),*) => {
         $( if let Some($sink) = &mut $sinks.$field { let $id = TableId::$variant; $body } )*
@@ -85,6 +86,7 @@ pub(crate) struct Core {
     /// Copies by kind.
     pub copy_marks: [Marked; CopyKind::ALL.len()],
     pub probes: ProbeTracker,
+    pub dns: DnsTracker,
     pub tally: Tally,
     pub clock: ClockOrder,
     pub first_time_ns: Option<i64>,
@@ -133,6 +135,7 @@ impl Core {
             // Connections and probes leave copies out, whatever else is asked for.
             copies: connections
                 || sinks.probes.is_some()
+                || sinks.dns.is_some()
                 || sinks
                     .packets
                     .as_ref()
@@ -159,6 +162,7 @@ impl Core {
             next_stream_id: 0,
             tcp_places: Vec::new(),
             probes: ProbeTracker::default(),
+            dns: DnsTracker::default(),
             tally: Tally::default(),
             clock: ClockOrder::default(),
             first_time_ns: None,
@@ -242,6 +246,14 @@ impl Core {
             let first = self.first_time_ns;
             self.probes.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |probe| {
                 sink.push(rows::probe_row(&probe, first));
+            });
+        }
+        if let Some(sink) = &mut self.sinks.dns {
+            super::dns::follow(&context, &mut self.dns);
+            let limits = &self.options.limits;
+            let first = self.first_time_ns;
+            self.dns.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |done| {
+                sink.push(super::dns::row(done, first));
             });
         }
         build(&context, &mut self.sinks, is_parallel);
@@ -332,6 +344,10 @@ impl Core {
         if let Some(sink) = &mut self.sinks.probes {
             let first = self.first_time_ns;
             self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));
+        }
+        if let Some(sink) = &mut self.sinks.dns {
+            let first = self.first_time_ns;
+            self.dns.release(None, 0, 0, |done| sink.push(super::dns::row(done, first)));
         }
         self.shards.iter_mut().for_each(Shard::finish_verdicts);
         if let Some(sink) = &mut self.sinks.tcp {

@@ -129,6 +129,7 @@ fn needs_flows(request: &ScanRequest) -> bool {
         | TableId::TcpEvents
         | TableId::Flows
         | TableId::Probes
+        | TableId::Dns
         | TableId::CaptureQuality => true,
         TableId::Pause
         | TableId::PauseIntervals
@@ -191,6 +192,7 @@ fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
             TableId::PauseIntervals => sinks.pause_intervals = sink(projection, filter),
             TableId::Tunnels => sinks.tunnels = sink(projection, filter),
             TableId::Probes => sinks.probes = sink(projection, filter),
+            TableId::Dns => sinks.dns = sink(projection, filter),
             TableId::Icmp => sinks.icmp = sink(projection, filter),
             TableId::Arp => sinks.arp = sink(projection, filter),
             TableId::Interfaces => sinks.interfaces = sink(projection, filter),

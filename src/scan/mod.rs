@@ -3,6 +3,7 @@
 
 mod clocks;
 mod core;
+mod dns;
 mod engine;
 mod filter;
 mod finish;

@@ -42,7 +42,7 @@ pub(super) fn event_table(core: &mut Core) {
     }
     told.sort_unstable_by_key(|told| {
         let Told { event, flow_id, .. } = told;
-        (event.start.time_ns, event.start.file(), event.start.frame_no(), *flow_id, event.kind, event.dir, event.end_ns)
+        (event.start.time_ns, event.start.file, event.start.frame_no, *flow_id, event.kind, event.dir, event.end_ns)
     });
     for told in &told {
         sink.push(event_row(told, core.first_time_ns));
@@ -55,8 +55,8 @@ fn event_row(told: &Told<'_>, first_ns: Option<i64>) -> TcpEventRow {
     let time_ns = told.has_time.then_some(event.start.time_ns);
     let (client, server) = told.ends;
     TcpEventRow {
-        file_no: file_no(event.start.file()),
-        frame_no: event.start.frame_no(),
+        file_no: file_no(event.start.file),
+        frame_no: event.start.frame_no,
         time: time_ns.map(TimeNs),
         time_rel_ns: relative(time_ns, first_ns),
         flow_id: told.flow_id,
@@ -99,7 +99,7 @@ fn message(lang: Lang, event: &StoryEvent, side: &str) -> String {
         &[
             ("side", &word("side", Some(side))),
             ("other", &word("side", Some(other))),
-            ("frame_no", &event.start.frame_no()),
+            ("frame_no", &event.start.frame_no),
             ("frames", &frames),
             ("ms", &duration),
             ("bytes", &bytes),

@@ -13,13 +13,16 @@ mod packets;
 mod registry;
 mod roce_story_tables;
 mod roce_tables;
+mod service_tables;
 mod tcp_events;
 mod tcp_tables;
 
 pub(crate) use capture_tables::*;
 pub(crate) use cell::{FrameList, NameSet, SackList, Symbol, TimeNs};
 pub use column::{ColumnDef, Projection, TableDef, type_name};
-pub(crate) use column::{RowSubject, TableBuilder, TableRow, nearest};
+#[cfg(feature = "sql")]
+pub(crate) use column::nearest;
+pub(crate) use column::{RowSubject, TableBuilder, TableRow};
 pub(crate) use control_tables::*;
 pub(crate) use flow_tables::*;
 #[cfg(feature = "logs")]
@@ -31,5 +34,6 @@ pub(crate) use registry::markdown_of;
 pub use registry::{TABLES, TableId, markdown};
 pub(crate) use roce_story_tables::*;
 pub(crate) use roce_tables::*;
+pub(crate) use service_tables::*;
 pub(crate) use tcp_events::*;
 pub(crate) use tcp_tables::*;

@@ -20,6 +20,7 @@ pub enum TableId {
     PauseIntervals,
     Tunnels,
     Probes,
+    Dns,
     Icmp,
     Arp,
     Interfaces,
@@ -27,7 +28,7 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 17] = [
+pub const TABLES: [TableId; 18] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
@@ -41,6 +42,7 @@ pub const TABLES: [TableId; 17] = [
     TableId::PauseIntervals,
     TableId::Tunnels,
     TableId::Probes,
+    TableId::Dns,
     TableId::Icmp,
     TableId::Arp,
     TableId::Interfaces,
@@ -76,6 +78,7 @@ impl TableId {
             Self::PauseIntervals => PauseIntervalRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
+            Self::Dns => DnsRow::table(),
             Self::Icmp => IcmpRow::table(),
             Self::Arp => ArpRow::table(),
             Self::Interfaces => InterfaceRow::table(),

@@ -6,6 +6,7 @@
 mod arp;
 pub mod checksum;
 mod cm;
+mod dns;
 mod encapsulation;
 mod error;
 mod ethernet;
@@ -23,6 +24,7 @@ mod walk;
 pub use arp::ArpPacket;
 pub use checksum::ChecksumStatus;
 pub use cm::{CmKind, CmMessage};
+pub use dns::{DnsMessage, Question, rcode_name, type_name as dns_type_name};
 pub use error::{DecodeError, DecodeErrorKind, Layer};
 pub use frame::{Chunk, Datagram, Frame, Ip, Layers, Mac, PacketDirection, Protocol};
 pub use icmp::{IcmpMessage, QuotedPacket};

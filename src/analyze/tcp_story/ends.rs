@@ -200,9 +200,7 @@ impl Ends {
         };
         let mut frames = first.frames.clone();
         if let Some(syn_ack) = self.syn.as_ref().and(self.syn_ack.as_ref()) {
-            let Mark { time_ns, .. } = syn_ack.first;
-            let answers = syn_ack.frames.list().iter();
-            answers.for_each(|frame_no| frames.add(Mark::new(syn_ack.first.file(), *frame_no, time_ns)));
+            syn_ack.frames.list().iter().for_each(|frame_no| frames.add(Mark { frame_no: *frame_no, ..syn_ack.first }));
         }
         if matches!(kind, EventKind::Handshake | EventKind::Refused) {
             frames.add(end);

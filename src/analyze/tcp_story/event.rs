@@ -9,27 +9,12 @@ pub const LISTED_EVENTS: usize = 1_000;
 /// A frame and its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// File in the upper 16 bits, frame number below: two words are handed on in registers.
-    place: u64,
+    /// File of the capture, from 0.
+    pub file: u16,
+    /// Frame number in its file, from 1.
+    pub frame_no: u64,
     /// Capture time, nanoseconds since 1970-01-01 UTC.
     pub time_ns: i64,
-}
-
-impl Mark {
-    /// `file` counts from 0, `frame_no` from 1.
-    pub fn new(file: u16, frame_no: u64, time_ns: i64) -> Self {
-        Self { place: u64::from(file) << 48 | frame_no & (1 << 48) - 1, time_ns }
-    }
-
-    /// File of the capture, from 0.
-    pub fn file(self) -> u16 {
-        (self.place >> 48) as u16
-    }
-
-    /// Frame number in its file, from 1.
-    pub fn frame_no(self) -> u64 {
-        self.place & (1 << 48) - 1
-    }
 }
 
 /// What happened.
@@ -99,17 +84,17 @@ pub struct Frames {
 
 impl Frames {
     pub fn of(mark: Mark) -> Self {
-        Self { file: mark.file(), list: vec![mark.frame_no()] }
+        Self { file: mark.file, list: vec![mark.frame_no] }
     }
 
     /// Takes in one more; frames of another file than the first one's are left out, as their numbers would mislead.
     pub fn add(&mut self, mark: Mark) {
         if self.list.is_empty() {
-            self.file = mark.file();
+            self.file = mark.file;
         }
-        let is_new = self.list.last() != Some(&mark.frame_no());
-        if self.list.len() < LISTED_FRAMES && self.file == mark.file() && is_new {
-            self.list.push(mark.frame_no());
+        let is_new = self.list.last() != Some(&mark.frame_no);
+        if self.list.len() < LISTED_FRAMES && self.file == mark.file && is_new {
+            self.list.push(mark.frame_no);
         }
     }
 

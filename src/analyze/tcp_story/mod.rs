@@ -145,7 +145,7 @@ impl Story {
         if s.checksum == Checksum::Bad {
             return;
         }
-        let now = Mark::new(file, s.frame_no, s.time_ns);
+        let now = Mark { file, frame_no: s.frame_no, time_ns: s.time_ns };
         self.last = Some(now);
         self.ends.on_segment(s, now);
         let dir = s.dir & 1;

@@ -93,7 +93,7 @@ fn ack_of(dir: u8, seq: u32, ack: u32) -> Segment<'static> {
 fn a_handshake_lasts_from_syn_to_the_clients_ack() {
     let mut tale = Tale::opened();
     let event = tale.only(EventKind::Handshake);
-    assert_eq!((event.start.frame_no(), event.end_ns, event.dir, event.count), (1, 11 * MS, 0, 1));
+    assert_eq!((event.start.frame_no, event.end_ns, event.dir, event.count), (1, 11 * MS, 0, 1));
     assert_eq!(event.frames.list(), [1, 2, 3]);
     assert_eq!(tale.finish().1.handshake, "complete");
 }

@@ -1,0 +1,237 @@
+//! DNS queries, what answered them, and which were asked again.
+
+use std::collections::HashMap;
+
+use crate::wire::{DnsMessage, Ip, Question};
+
+/// An answered query waits this long for a second response.
+const DUPLICATE_NS: i64 = 1_000_000_000;
+/// The same question again within this time is the same wish: resolvers try for half a minute at most.
+const RETRY_NS: i64 = 30_000_000_000;
+/// Questions remembered for that; beyond it the older half is forgotten.
+const KEPT_QUESTIONS: usize = 65_536;
+
+/// Where and when a message was captured, and between whom it went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DnsPlace {
+    pub file: u16,
+    pub frame_no: u64,
+    pub time_ns: Option<i64>,
+    pub flow_id: Option<u64>,
+    pub client: (Ip, u16),
+    pub server: (Ip, u16),
+    pub vni: Option<u32>,
+    pub interface: u32,
+}
+
+/// A query and its response; or a response whose query was not captured.
+#[derive(Clone, Debug)]
+pub(crate) struct Transaction {
+    pub place: DnsPlace,
+    /// Of the query, or else of the response.
+    pub message: DnsMessage,
+    pub has_query: bool,
+    pub response: Option<(u64, Option<i64>, DnsMessage)>,
+    pub retry_count: u32,
+    pub duplicate_count: u32,
+}
+
+impl Transaction {
+    /// Query to response.
+    pub fn rtt_ns(&self) -> Option<i64> {
+        let (_, answered_ns, _) = self.response.as_ref().filter(|_| self.has_query)?;
+        Some(answered_ns.as_ref()? - self.place.time_ns?)
+    }
+}
+
+/// Client, server, identifier, question, virtual network, interface.
+type Key = (Ip, u16, Ip, u16, Option<Question>, Option<u32>, u32);
+
+/// The last time a client asked something, and how often in vain before.
+struct Asked {
+    number: u64,
+    time_ns: Option<i64>,
+    in_vain: u32,
+    is_answered: bool,
+}
+
+/// Matches responses to queries. Transactions come out in the order of their first frames.
+#[derive(Default)]
+pub(crate) struct DnsTracker {
+    open: HashMap<Key, u64>,
+    asked: HashMap<(Ip, Question), Asked>,
+    held: crate::flow::HoldQueue<Transaction>,
+}
+
+impl DnsTracker {
+    pub fn on_message(&mut self, place: DnsPlace, message: DnsMessage) {
+        let key = key_of(&place, &message);
+        if message.is_response() {
+            self.on_response(key, place, message);
+            return;
+        }
+        let question = key.4.clone();
+        let transaction =
+            Transaction { place, message, has_query: true, response: None, retry_count: 0, duplicate_count: 0 };
+        let number = self.held.push(transaction);
+        self.open.insert(key, number);
+        let Some(question) = question else { return };
+        self.make_room();
+        let asked = self.asked.entry((place.client.0, question));
+        let now = |in_vain| Asked { number, time_ns: place.time_ns, in_vain, is_answered: false };
+        let in_vain = match &asked {
+            std::collections::hash_map::Entry::Occupied(before) => {
+                let before = before.get();
+                let is_recent = before.time_ns.zip(place.time_ns).is_some_and(|(old, new)| new - old <= RETRY_NS);
+                if is_recent && !before.is_answered { before.in_vain + 1 } else { 0 }
+            }
+            std::collections::hash_map::Entry::Vacant(_) => 0,
+        };
+        asked.insert_entry(now(in_vain));
+        if let Some(transaction) = self.held.get_mut(number) {
+            transaction.retry_count = in_vain;
+        }
+    }
+
+    fn on_response(&mut self, key: Key, place: DnsPlace, message: DnsMessage) {
+        if let Some(asked) = key.4.clone().and_then(|question| self.asked.get_mut(&(place.client.0, question))) {
+            asked.is_answered = true;
+        }
+        if let Some(transaction) = self.open.get(&key).and_then(|number| self.held.get_mut(*number)) {
+            match transaction.response {
+                Some(_) => transaction.duplicate_count += 1,
+                None => transaction.response = Some((place.frame_no, place.time_ns, message)),
+            }
+            return;
+        }
+        let response = Some((place.frame_no, place.time_ns, message.clone()));
+        self.held.push(Transaction { place, message, has_query: false, response, retry_count: 0, duplicate_count: 0 });
+    }
+
+    fn make_room(&mut self) {
+        if self.asked.len() >= KEPT_QUESTIONS {
+            let mut numbers: Vec<_> = self.asked.values().map(|asked| asked.number).collect();
+            let middle = numbers.len() / 2;
+            let (_, median, _) = numbers.select_nth_unstable(middle);
+            let median = *median;
+            self.asked.retain(|_, asked| asked.number > median);
+        }
+    }
+
+    /// Hands out what nothing can change any more at `now_ns`; everything where the capture has ended (`None`).
+    pub fn release(
+        &mut self,
+        now_ns: Option<i64>,
+        lost_after_ns: i64,
+        max_held: u64,
+        mut out: impl FnMut(&Transaction),
+    ) {
+        while let Some(first) = self.held.front() {
+            let is_over = match (now_ns, first.place.time_ns) {
+                (Some(now), Some(sent)) if first.has_query => {
+                    let patience = first.rtt_ns().map_or(lost_after_ns, |rtt| rtt.saturating_add(DUPLICATE_NS));
+                    now.saturating_sub(sent) > patience
+                }
+                _ => true,
+            };
+            if !is_over && self.held.len() <= max_held {
+                return;
+            }
+            let number = self.held.front_number();
+            let Some(transaction) = self.held.pop() else { return };
+            let key = key_of(&transaction.place, &transaction.message);
+            if self.open.get(&key) == Some(&number) {
+                self.open.remove(&key);
+            }
+            out(&transaction);
+        }
+    }
+}
+
+/// Names are the same in either case: some resolvers mix it to make guessing harder.
+fn key_of(place: &DnsPlace, message: &DnsMessage) -> Key {
+    let question = message.question.as_ref().map(|question| Question {
+        name: question.name.to_ascii_lowercase(),
+        ..question.clone()
+    });
+    (place.client.0, place.client.1, place.server.0, message.id, question, place.vni, place.interface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn place(frame_no: u64, time_ns: i64) -> DnsPlace {
+        let end = (Ip::NONE, 5_353);
+        DnsPlace {
+            file: 0,
+            frame_no,
+            time_ns: Some(time_ns),
+            flow_id: None,
+            client: end,
+            server: end,
+            vni: None,
+            interface: 0,
+        }
+    }
+
+    fn message(id: u16, flags: u16, name: &str) -> DnsMessage {
+        let question = Some(Question { name: name.into(), qtype: 1, qclass: 1 });
+        let answers = Vec::new();
+        let (question_count, answer_count, authority_count, additional_count) = (1, 0, 0, 0);
+        DnsMessage { id, flags, question_count, answer_count, authority_count, additional_count, question, answers }
+    }
+
+    fn all(mut tracker: DnsTracker) -> Vec<(u64, Option<u64>, Option<i64>, u32, u32)> {
+        let mut rows = Vec::new();
+        tracker.release(None, 0, 0, |done| {
+            let response = done.response.as_ref().map(|response| response.0);
+            rows.push((done.place.frame_no, response, done.rtt_ns(), done.retry_count, done.duplicate_count));
+        });
+        rows
+    }
+
+    #[test]
+    fn a_response_belongs_to_the_query_of_its_number_and_question() {
+        let mut tracker = DnsTracker::default();
+        tracker.on_message(place(1, 0), message(7, 0x100, "a.example"));
+        tracker.on_message(place(2, 10), message(8, 0x100, "b.example"));
+        // The same number, another question: someone guesses.
+        tracker.on_message(place(3, 20), message(7, 0x8180, "evil.example"));
+        tracker.on_message(place(4, 30), message(8, 0x8180, "B.Example"));
+        tracker.on_message(place(5, 40), message(7, 0x8180, "a.example"));
+        tracker.on_message(place(6, 50), message(7, 0x8180, "a.example"));
+        let rows = all(tracker);
+        assert_eq!(
+            rows,
+            [(1, Some(5), Some(40), 0, 1), (2, Some(4), Some(20), 0, 0), (3, Some(3), None, 0, 0)]
+        );
+    }
+
+    #[test]
+    fn asking_again_counts_until_it_is_answered_or_forgotten() {
+        let mut tracker = DnsTracker::default();
+        tracker.on_message(place(1, 0), message(1, 0x100, "svc"));
+        tracker.on_message(place(2, 5 * SECOND), message(2, 0x100, "svc"));
+        tracker.on_message(place(3, 10 * SECOND), message(3, 0x100, "svc"));
+        tracker.on_message(place(4, 10 * SECOND + 1), message(3, 0x8180, "svc"));
+        tracker.on_message(place(5, 11 * SECOND), message(4, 0x100, "svc"));
+        tracker.on_message(place(6, 60 * SECOND), message(5, 0x100, "svc"));
+        assert_eq!(all(tracker).iter().map(|row| row.3).collect::<Vec<_>>(), [0, 1, 2, 0, 0]);
+    }
+
+    #[test]
+    fn rows_wait_for_the_answer_and_no_longer_than_asked() {
+        let mut tracker = DnsTracker::default();
+        tracker.on_message(place(1, 0), message(1, 0x100, "svc"));
+        tracker.on_message(place(2, 10), message(2, 0x100, "other"));
+        tracker.on_message(place(3, 20), message(2, 0x8180, "other"));
+        let mut count = 0;
+        tracker.release(Some(9 * SECOND), 10 * SECOND, 100, |_| count += 1);
+        assert_eq!(count, 0, "the first may still be answered");
+        tracker.release(Some(11 * SECOND), 10 * SECOND, 100, |_| count += 1);
+        assert_eq!(count, 2);
+    }
+}

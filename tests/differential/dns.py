@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Compares table `dns` with what tshark prints of DNS over UDP port 53, message by message.
+
+    python3 tests/differential/dns.py CORPUS --dump target/debug/examples/dump_tables --work DIR [--least 99.99]
+
+A message is one set of header fields and its first question, under its frame. Frames with an ICMP error are left out: tshark
+also reads the message that the error quotes. Exit status 1 where fewer cells are equal than `--least` per cent.
+"""
+
+import argparse
+import collections
+import subprocess
+import sys
+from pathlib import Path
+
+import corpus
+import pyarrow.ipc
+
+FIELDS = ["id", "opcode", "name", "type", "questions", "answers", "authorities", "additionals", "rcode", "flags"]
+TSHARK = [
+    "dns.id",
+    "dns.flags.opcode",
+    "dns.qry.name",
+    "dns.qry.type",
+    "dns.count.queries",
+    "dns.count.answers",
+    "dns.count.auth_rr",
+    "dns.count.add_rr",
+    "dns.flags.rcode",
+    "dns.flags",
+]
+PLACE = "udp.port==53 && dns && !icmp && !icmpv6"
+
+
+def theirs(capture: Path) -> dict[int, dict]:
+    command = ["tshark", "-n", "-r", str(capture), "-d", "udp.port==8472,vxlan", "-Y", PLACE, "-T", "fields"]
+    command += ["-E", "separator=/t", "-E", "occurrence=f", "-e", "frame.number", "-e", "frame.protocols"]
+    for field in TSHARK:
+        command += ["-e", field]
+    done = subprocess.run(command, capture_output=True, check=False)
+    found = {}
+    for line in done.stdout.decode("utf-8", "replace").splitlines():
+        frame, protocols, *values = line.split("\t")
+        # Several messages, or one that tshark itself cannot read.
+        if protocols.split(":").count("dns") != 1 or "malformed" in protocols:
+            continue
+        found[int(frame)] = dict(zip(FIELDS, values, strict=True))
+    return found
+
+
+def ours(directory: Path) -> dict[int, dict]:
+    found = {}
+    path = directory / "dns.arrows"
+    if not path.exists():
+        return found
+    with pyarrow.ipc.open_stream(path) as reader:
+        for row in reader.read_all().to_pylist():
+            common = {
+                "id": f"0x{row['dns_id']:04x}",
+                "opcode": str(row["opcode"]),
+                "name": (row["query_name"] or "").removesuffix(".") or ("<Root>" if row["query_name"] else ""),
+                "type": "" if row["query_type"] is None else str(row["query_type"]),
+                "questions": str(row["question_count"]),
+            }
+            if row["is_query_seen"]:
+                found[row["frame_no"]] = common
+            if row["response_frame_no"] is not None:
+                found[row["response_frame_no"]] = common | {
+                    "answers": str(row["answer_count"]),
+                    "authorities": str(row["authority_count"]),
+                    "additionals": str(row["additional_count"]),
+                    "rcode": str(row["rcode"]),
+                    "flags": (row["is_authoritative"], row["is_truncated"], row["is_recursion_available"]),
+                }
+    return found
+
+
+def same(field: str, left, right: str) -> bool:
+    if field == "flags":
+        flags = int(right, 16)
+        return left == (bool(flags & 0x400), bool(flags & 0x200), bool(flags & 0x80))
+    return left == right
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path, nargs="+")
+    parser.add_argument("--dump", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--least", type=float, default=99.99)
+    options = parser.parse_args()
+    captures = [capture for folder in options.corpus for capture in corpus.captures(folder)]
+    options.work.mkdir(parents=True, exist_ok=True)
+    places = {capture: options.work / "dns" / str(at) for at, capture in enumerate(captures)}
+    listing = options.work / "dns.tsv"
+    listing.write_text("".join(f"{capture}\t{place}\n" for capture, place in places.items()), encoding="utf-8")
+    subprocess.run([options.dump, listing, "dns"], check=True)
+    equal, different, messages, missing = collections.Counter(), [], 0, []
+    for capture, place in places.items():
+        mine = ours(place)
+        for frame, message in theirs(capture).items():
+            messages += 1
+            row = mine.get(frame)
+            if row is None:
+                missing.append((capture, frame, message))
+                continue
+            for field, value in row.items():
+                if same(field, value, message[field]):
+                    equal[field] += 1
+                else:
+                    different.append((capture, frame, field, value, message[field]))
+    cells = sum(equal.values()) + len(different)
+    for capture, frame, message in missing[:40]:
+        print(f"no row: {capture} frame {frame}: {message}")
+    for capture, frame, field, left, right in different[:60]:
+        print(f"{capture} frame {frame} {field}: wirelab {left!r}, tshark {right!r}")
+    share = 100 * sum(equal.values()) / max(cells, 1)
+    print(f"{messages} messages, {len(missing)} without a row; {cells} cells, {len(different)} differ: {share:.4f} % equal")
+    return 0 if share >= options.least else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
