@@ -239,7 +239,8 @@ pub struct Evidence {
     pub first_time_ns: Option<i64>,
     /// For Wireshark.
     pub filter: Option<String>,
-    /// Columns of the evidence query beside the frame's number and time.
+    /// Columns of the evidence query, in its order, where it has more than those that name frames.
+    pub columns: Vec<String>,
     pub rows: Vec<BTreeMap<String, Value>>,
 }
 
@@ -367,6 +368,7 @@ impl Serialize for Evidence {
             "has_more": self.has_more,
             "first_time": self.first_time_ns.map(time_text),
             "filter": self.filter,
+            "columns": self.columns,
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
         })
         .serialize(serializer)

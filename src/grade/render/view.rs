@@ -323,10 +323,7 @@ fn frames(evidence: &Evidence, lang: Lang) -> Option<String> {
 
 fn table(evidence: &[Evidence], lang: Lang) -> Option<Table> {
     let rows: Vec<_> = evidence.iter().flat_map(|one| &one.rows).collect();
-    let head: Vec<String> = rows.first()?.keys().cloned().collect();
-    if head.is_empty() {
-        return None;
-    }
+    let head = evidence.iter().find(|one| !one.columns.is_empty())?.columns.clone();
     let cell = |column: &String, value: &Value| match value {
         Value::Integer(ns) if column == "time" || column.ends_with("_time") => time_text(*ns),
         value => printable(&exact(value, Unit::of_column(column), lang)),

@@ -241,7 +241,7 @@ impl Solver<'_> {
                     let near: Vec<usize> = match named.get(at) {
                         // A file that serves as another input is no failed try at this one.
                         Some(named) if !input.patterns.is_empty() => {
-                            named.iter().copied().filter(|at| !self.is_taken(*at)).collect()
+                            named.iter().copied().filter(|file| !self.is_used(*file)).collect()
                         }
                         _ => Vec::new(),
                     };
