@@ -63,6 +63,7 @@ pub fn check_lab<'py>(py: Python<'py>, folder: PathBuf, options: RunOptions) -> 
     all.set_item("lab", &check.lab)?;
     all.set_item("is_sound", check.is_sound())?;
     all.set_item("problems", check.problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    all.set_item("notes", check.notes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let cases = PyList::empty(py);
     for case in &check.cases {
         let one = PyDict::new(py);

@@ -25,6 +25,8 @@ pub const CASE_KEYS: [&str; 8] =
 pub struct LabCheck {
     pub lab: String,
     pub problems: Vec<Problem>,
+    /// What is worth a look, and no fault.
+    pub notes: Vec<Problem>,
     pub cases: Vec<CaseResult>,
     /// Checks with the cases in which they lose points.
     pub losses: Vec<(String, Vec<String>)>,
@@ -70,7 +72,8 @@ struct Expected {
 pub fn check_lab(folder: &Path, options: &GradeOptions, observer: &mut dyn Observer) -> Result<LabCheck, Error> {
     let name = folder.canonicalize().map_err(|error| Error::io(folder, error))?;
     let name = name.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let mut check = LabCheck { lab: name.clone(), problems: Vec::new(), cases: Vec::new(), losses: Vec::new() };
+    let mut check =
+        LabCheck { lab: name.clone(), problems: Vec::new(), notes: Vec::new(), cases: Vec::new(), losses: Vec::new() };
     let lab = match Lab::read(folder) {
         Ok(lab) => lab,
         Err(problems) => {
@@ -112,18 +115,16 @@ pub fn check_lab(folder: &Path, options: &GradeOptions, observer: &mut dyn Obser
 /// Words of partial results and of expectations that no case brings up.
 fn complain_of_unsaid(lab: &Lab, check: &mut LabCheck, folder: &Path) {
     let said: BTreeSet<_> = check.cases.iter().flat_map(|case| &case.said).collect();
-    let mut problems = Vec::new();
     for of_lab in &lab.rubric.checks {
         for say in super::feedback::says(of_lab) {
             if !said.contains(&(of_lab.id.clone(), say.to_owned())) {
                 let line = lab.en.checks.get(&of_lab.id).map_or(0, |words| words.line);
                 let file = folder.join(FEEDBACK_FILES[0]).display().to_string();
-                let message = format!("no case brings up the words {say} of check {}: add one", of_lab.id);
-                problems.push(Problem { file, line, message });
+                let message = format!("no case brings up the words {say} of check {}", of_lab.id);
+                check.notes.push(Problem { file, line, message });
             }
         }
     }
-    check.problems.extend(problems);
 }
 
 fn case_folders(folder: &Path) -> Result<Vec<PathBuf>, Error> {

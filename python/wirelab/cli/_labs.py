@@ -112,6 +112,8 @@ def _show_check(check: dict, lang: str) -> None:  # type: ignore[type-arg]
         rows += [[name, " ".join(of) or "–"] for name, of in check["losses"]]
         print("\n".join(_text.columns(rows, [False, False])))
         print()
+    for note in check["notes"]:
+        print(say(lang, "labs_note", note=note))
     problems = [
         *check["problems"],
         *(f"cases/{case['name']}: {problem}" for case in cases for problem in case["problems"]),
