@@ -86,6 +86,10 @@ fn roce<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
     all.set_item("packets", seen.roce.packets)?;
     all.set_item("payload_bytes", seen.roce.payload_bytes)?;
     all.set_item("ce_count", seen.roce.ce_count)?;
+    all.set_item("queue_pair_count", seen.roce.queue_pair_count)?;
+    all.set_item("largest", cells::dicts(py, &seen.roce.top_queue_pairs)?)?;
+    all.set_item("event_count", seen.roce.event_count)?;
+    all.set_item("first_events", cells::dicts(py, &seen.roce.first_events)?)?;
     let opcodes = PyList::empty(py);
     for (opcode, name, packets) in &seen.roce.opcodes {
         let one = PyDict::new(py);

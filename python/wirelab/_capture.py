@@ -86,7 +86,11 @@ class Capture:
     tcp_events: Table
     flows: Table
     roce: Table
+    roce_qps: Table
+    roce_messages: Table
+    roce_events: Table
     pause: Table
+    pause_intervals: Table
     tunnels: Table
     probes: Table
     icmp: Table

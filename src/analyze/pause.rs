@@ -8,7 +8,9 @@ use crate::wire::{Mac, PauseFrame, pause_ns};
 /// Without a link speed a pause is taken to be over when even a link of 1 Gb/s would have sat it out.
 const SLOWEST_BPS: u64 = 1_000_000_000;
 /// Pauses that may be open at once: ports and classes.
-const MOST_OPEN: usize = 4_096;
+const MOST_OPEN: usize = 256;
+/// Classes of interfaces whose flows are remembered.
+const MOST_CLASSES: usize = 4_096;
 /// Flows of a class that are remembered.
 const FLOWS: usize = 64;
 /// A flow shares a pause if it sent so shortly before it.
@@ -129,6 +131,9 @@ impl PauseTracker {
 
     /// A frame of traffic, by its priority.
     pub fn on_traffic(&mut self, interface: u32, src_mac: Mac, class: u8, flow: u64, bytes: u32, time_ns: i64) {
+        if self.recent.len() >= MOST_CLASSES && !self.recent.contains_key(&(interface, class)) {
+            return;
+        }
         let recent = self.recent.entry((interface, class)).or_default();
         let is_new = match recent.flows.iter_mut().find(|(known, _)| *known == flow) {
             Some(known) => std::mem::replace(&mut known.1, time_ns) < time_ns.saturating_sub(SHARING_NS),

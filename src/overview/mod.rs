@@ -23,6 +23,8 @@ pub use timeline::Timeline;
 
 /// Connections that are told apart; the others are only counted.
 const TOP_CONNECTIONS: usize = 10;
+/// Events of queue pairs that are shown.
+const FIRST_EVENTS: usize = 8;
 
 /// What a capture holds, by the kinds of traffic that wirelab knows.
 #[derive(Clone, Debug)]
@@ -59,6 +61,14 @@ pub struct RoceOverview {
     pub syndromes: Groups<String, u64>,
     /// Packets with the CE mark of congestion.
     pub ce_count: u64,
+    /// Queue pairs that send.
+    pub queue_pair_count: u64,
+    /// The ten of them with the most payload, most first: one-row batches of `roce_qps`.
+    pub top_queue_pairs: Vec<RecordBatch>,
+    /// What happened on queue pairs, beside connecting and disconnecting.
+    pub event_count: u64,
+    /// The first of these: batches of `roce_events`.
+    pub first_events: Vec<RecordBatch>,
 }
 
 /// Reads the inputs as one capture, once.
@@ -76,6 +86,8 @@ where
         request(TableId::Packets, &["time", "original_bytes"]),
         ScanRequest::new(TableId::TcpFlows),
         request(TableId::Roce, &["opcode", "opcode_name", "aeth", "payload_bytes", "ecn"]),
+        ScanRequest::new(TableId::RoceQps),
+        ScanRequest::new(TableId::RoceEvents),
         request(TableId::Pause, &["kind", "class", "quanta"]),
         request(TableId::Tunnels, &["kind", "vni", "overhead_bytes"]),
         request(TableId::Probes, &["protocol", "src_ip", "dst_ip", "rtt_ns", "is_lost"]),
@@ -100,6 +112,7 @@ struct Gathered {
     timeline: Timeline,
     connection_count: u64,
     top: BinaryHeap<Connection>,
+    top_queue_pairs: BinaryHeap<Connection>,
     opcodes: Vec<(Option<String>, u64)>,
     roce: RoceOverview,
     pauses: Groups<(String, Option<u8>), PauseCounts>,
@@ -113,6 +126,8 @@ impl Gathered {
             TableId::Packets => self.add_packets(&batch),
             TableId::TcpFlows => self.add_connections(&batch),
             TableId::Roce => self.add_roce(&batch),
+            TableId::RoceQps => self.add_queue_pairs(&batch),
+            TableId::RoceEvents => self.add_events(&batch),
             TableId::Pause => self.add_pauses(&batch),
             TableId::Tunnels => self.add_tunnels(&batch),
             TableId::Probes => self.add_probes(&batch),
@@ -137,13 +152,29 @@ impl Gathered {
         let server = batch["server_bytes"].as_primitive::<UInt64Type>();
         for row in 0..batch.num_rows() {
             let bytes = client.value(row).saturating_add(server.value(row));
-            let connection = Connection { bytes, order: self.connection_count, row: None };
+            put_among_largest(&mut self.top, bytes, self.connection_count, || batch.slice(row, 1));
             self.connection_count += 1;
-            if self.top.len() < TOP_CONNECTIONS || self.top.peek().is_some_and(|least| connection < *least) {
-                self.top.push(Connection { row: Some(batch.slice(row, 1)), ..connection });
-                if self.top.len() > TOP_CONNECTIONS {
-                    self.top.pop();
-                }
+        }
+    }
+
+    fn add_queue_pairs(&mut self, batch: &RecordBatch) {
+        let bytes = batch["bytes"].as_primitive::<UInt64Type>();
+        for row in 0..batch.num_rows() {
+            let order = self.roce.queue_pair_count;
+            put_among_largest(&mut self.top_queue_pairs, bytes.value(row), order, || batch.slice(row, 1));
+            self.roce.queue_pair_count += 1;
+        }
+    }
+
+    fn add_events(&mut self, batch: &RecordBatch) {
+        let kinds = Words::new(&batch["kind"]);
+        for row in 0..batch.num_rows() {
+            if matches!(kinds.get(row), Some("connect" | "disconnect")) {
+                continue;
+            }
+            self.roce.event_count += 1;
+            if self.roce.first_events.len() < FIRST_EVENTS {
+                self.roce.first_events.push(batch.slice(row, 1));
             }
         }
     }
@@ -229,7 +260,10 @@ impl Gathered {
         let table = |id: TableId, batches| TableData { schema: id.definition().schema(), batches };
         let named = self.opcodes.into_iter().enumerate();
         let opcodes = named.filter(|(_, (_, count))| *count > 0).map(|(code, (name, count))| (code as u8, name, count));
-        let top = self.top.into_sorted_vec().into_iter().filter_map(|connection| connection.row).collect();
+        let rows = |largest: BinaryHeap<Connection>| {
+            largest.into_sorted_vec().into_iter().filter_map(|connection| connection.row).collect::<Vec<_>>()
+        };
+        let (top, top_queue_pairs) = (rows(self.top), rows(self.top_queue_pairs));
         Overview {
             summary,
             files,
@@ -238,7 +272,7 @@ impl Gathered {
             timeline: self.timeline,
             connection_count: self.connection_count,
             top_connections: table(TableId::TcpFlows, top),
-            roce: RoceOverview { opcodes: opcodes.collect(), ..self.roce },
+            roce: RoceOverview { opcodes: opcodes.collect(), top_queue_pairs, ..self.roce },
             pauses: self.pauses,
             tunnels: self.tunnels,
             probes: self.probes,
@@ -246,7 +280,18 @@ impl Gathered {
     }
 }
 
-/// A connection among the largest. The order puts more bytes first, then the earlier connection.
+/// Keeps a row if it is among the largest.
+fn put_among_largest(top: &mut BinaryHeap<Connection>, bytes: u64, order: u64, row: impl FnOnce() -> RecordBatch) {
+    let connection = Connection { bytes, order, row: None };
+    if top.len() < TOP_CONNECTIONS || top.peek().is_some_and(|least| connection < *least) {
+        top.push(Connection { row: Some(row()), ..connection });
+        if top.len() > TOP_CONNECTIONS {
+            top.pop();
+        }
+    }
+}
+
+/// A connection or queue pair among the largest. The order puts more bytes first, then the earlier connection.
 struct Connection {
     bytes: u64,
     order: u64,

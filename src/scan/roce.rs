@@ -39,6 +39,7 @@ pub(crate) struct RoceStage {
     hold: HoldLimits,
     held: RowHold,
     messages: VecDeque<Option<RoceMessageRow>>,
+    ended_messages: u64,
     /// Number of the first message held.
     first_message: u64,
     /// Queue pair and message of each packet of the window, by its running number.
@@ -70,6 +71,7 @@ impl RoceStage {
             hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
             held: RowHold::default(),
             messages: VecDeque::new(),
+            ended_messages: 0,
             first_message: 0,
             window_ids: Vec::new(),
             has_packets: false,
@@ -113,20 +115,14 @@ impl RoceStage {
             self.judge();
             self.held.release(sink);
             if self.held.len() > self.hold.rows {
-                self.fabrics.iter_mut().for_each(|fabric| {
-                    fabric.begin_window();
-                    fabric.judge_all();
-                });
+                self.fabrics.iter_mut().for_each(Fabric::judge_all);
                 self.judge();
                 self.held.release(sink);
             }
         }
         self.take_messages(context.first_time_ns, sinks);
-        if self.messages.len() as u64 > self.hold.rows {
-            self.fabrics.iter_mut().for_each(|fabric| {
-                fabric.begin_window();
-                fabric.end_messages();
-            });
+        if self.next_message - self.ended_messages > self.hold.rows {
+            self.fabrics.iter_mut().for_each(Fabric::end_messages);
             self.take_messages(context.first_time_ns, sinks);
         }
     }
@@ -210,7 +206,12 @@ impl RoceStage {
 
     /// Takes the messages that ended, and gives out those before the first that has not.
     fn take_messages(&mut self, first_ns: Option<i64>, sinks: &mut Sinks) {
-        let Some(sink) = &mut sinks.roce_messages else { return };
+        let finished = self.fabrics.iter().map(|fabric| fabric.out.finished.len() as u64);
+        self.ended_messages += finished.sum::<u64>();
+        let Some(sink) = &mut sinks.roce_messages else {
+            self.fabrics.iter_mut().for_each(|fabric| fabric.out.finished.clear());
+            return;
+        };
         let wanted = (self.next_message - self.first_message) as usize;
         self.messages.resize_with(wanted.max(self.messages.len()), || None);
         for fabric in &mut self.fabrics {
@@ -264,6 +265,7 @@ fn on_packet(context: &Context<'_>, fabric: &mut Fabric, (at, row): (u32, u64), 
         dst_ip: frame.dst_ip,
         interface: record.interface,
         vni: frame.layers.has(Layers::VNI).then_some(frame.vni),
+        if_index: frame.if_index,
         ip_id: frame.layers.has(Layers::IP_ID).then_some(frame.ip_id as u16),
         ttl: frame.ttl,
         traffic_class: frame.traffic_class,

@@ -221,3 +221,144 @@ fn every_lab_capture_reproduces_the_kernels_rxe_counters() {
     }
     assert!(failures.is_empty(), "{} differences:\n{}", failures.len(), failures.join("\n"));
 }
+
+/// What is said of each packet of a capture, by what identifies the packet at both ends: source, IP identification, opcode
+/// and number.
+fn said_by_packet(path: &Path) -> BTreeMap<(String, i128, i128, i128), Vec<(String, String)>> {
+    let requests = [TableId::Roce, TableId::Packets].map(ScanRequest::new);
+    let tables = tables(vec![Input::Path(path.to_path_buf())], &with_threads(2), &requests).unwrap();
+    let (roce, packets) = (Rows::of(&tables[0]), Rows::of(&tables[1]));
+    let id_of: BTreeMap<_, _> =
+        (0..packets.count).map(|row| (packets.int("frame_no", row), packets.int("ip_id", row))).collect();
+    let mut said: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for row in 0..roce.count {
+        let id = id_of[&roce.int("frame_no", row)].unwrap_or(-1);
+        let number = |name| roce.int(name, row).unwrap_or(-1);
+        let key = (roce.text("src_ip", row).to_owned(), id, number("opcode"), number("psn"));
+        let words = (roce.text("sent", row).to_owned(), roce.text("arrival", row).to_owned());
+        said.entry(key).or_default().push(words);
+    }
+    said
+}
+
+const IMPAIRED: [&str; 6] = [
+    "roce_write_loss1",
+    "roce_write_reorder",
+    "roce_write_dup",
+    "roce_write_ackloss",
+    "roce_read_loss1",
+    "roce_corrupt",
+];
+
+#[test]
+fn what_was_sent_again_is_the_same_at_both_ends() {
+    let Some(folder) = lab() else { return };
+    for name in IMPAIRED {
+        let [near, far] = ["vm0", "vm1"].map(|host| said_by_packet(&folder.join(format!("{name}.{host}.pcap"))));
+        let (mut compared, mut first_seen, mut wrong) = (0, 0, Vec::new());
+        // The requester sees every request as it leaves.
+        for (key, at_sender) in near.iter().filter(|(key, _)| key.0 == HOSTS[0].1) {
+            let is_request = !(0x0d..=0x12).contains(&(key.2 & 0x1f));
+            let Some(there) = far.get(key).filter(|_| is_request && at_sender.len() == 1) else { continue };
+            let (sent, first) = (&at_sender[0].0, &there[0]);
+            if first.1 == "damaged" {
+                continue;
+            }
+            compared += 1;
+            // The first sending of the last packet under way was lost before the tap: its repetition is the first to come,
+            // just where the next new packet is due.
+            if sent == "retransmit" && first.0 == "new" {
+                first_seen += 1;
+                continue;
+            }
+            if *sent != first.0 {
+                wrong.push(format!("{key:?}: {sent} at its sender, {} at its receiver", first.0));
+            }
+        }
+        assert!(compared > 100, "{name}: {compared} compared");
+        assert!(first_seen <= 1, "{name}: {first_seen} repetitions taken for first sendings");
+        assert!(wrong.is_empty(), "{name}: {} of {compared} differ: {:#?}", wrong.len(), &wrong[..wrong.len().min(9)]);
+    }
+}
+
+#[test]
+fn what_is_said_of_arrivals_elsewhere_is_what_the_receiver_saw() {
+    let Some(folder) = lab() else { return };
+    let mut told = 0;
+    for name in captures(&folder) {
+        let ends = HOSTS.map(|(host, ip)| (ip, said_by_packet(&folder.join(format!("{name}.{host}.pcap")))));
+        for (sender, receiver) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
+            for (key, at_sender) in sender.1.iter().filter(|(key, _)| key.0 == sender.0) {
+                let arrival = &at_sender[0].1;
+                if arrival.is_empty() || arrival == "unknown" {
+                    continue;
+                }
+                let there = receiver.1.get(key).unwrap_or_else(|| panic!("{name}: {key:?} did not arrive"));
+                // The first copy, where the network made another.
+                let is_same = there[0].1 == *arrival || there[0].1 == "unknown";
+                assert!(is_same, "{name}: {key:?}: {arrival} at its sender, {} at its receiver", there[0].1);
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 5_000, "{told} arrivals told at the sender");
+}
+
+#[test]
+fn the_requesters_tap_does_not_call_repetitions_duplicates() {
+    let Some(folder) = lab() else { return };
+    let seen = Seen::of(&folder.join("roce_corrupt.vm0.pcap"));
+    let again: Vec<usize> = seen.packets.having("sent", "retransmit").collect();
+    // As many as 2,060 packets carry a number that passed before; the responder's kernel counts no duplicate.
+    assert!(again.len() > 2_000, "{}", again.len());
+    assert!(again.iter().all(|row| seen.packets.text("arrival", *row) == "unknown"));
+    assert_eq!(seen.packets.having("arrival", "duplicate").count(), 0);
+}
+
+#[test]
+fn messages_of_every_lab_capture_are_as_long_as_perftest_asked() {
+    let Some(folder) = lab() else { return };
+    // Capture, operation, bytes of each message, how many.
+    for (name, operation, bytes, count) in [
+        ("roce_write_rc", "write", 65_536, 30),
+        ("roce_read_rc", "read", 65_536, 40),
+        ("roce_write_loss1", "write", 65_536, 40),
+        ("roce_read_loss1", "read", 65_536, 40),
+        ("roce_send_rc", "send", 4_096, 200),
+        ("roce_send_uc", "send", 4_096, 100),
+        ("roce_send_ud", "send", 1_024, 300),
+        ("roce_write_uc", "write", 8_192, 100),
+        ("roce_atomic_cs", "compare_swap", 0, 200),
+        ("roce_atomic_fa", "fetch_add", 0, 200),
+    ] {
+        for (host, ip) in HOSTS {
+            let seen = Seen::of(&folder.join(format!("{name}.{host}.pcap")));
+            let of_test = |row: &usize| {
+                seen.messages.text("operation", *row) == operation && seen.messages.int("bytes", *row) == Some(bytes)
+            };
+            let rows: Vec<usize> = seen.messages.having("requester_ip", HOSTS[0].1).filter(of_test).collect();
+            assert_eq!(rows.len(), count, "{name} {host} ({ip})");
+            for row in rows {
+                let completion = seen.messages.text("completion", row);
+                assert!(completion != "unfinished" && completion != "failed", "{name} {host} row {row}: {completion}");
+            }
+        }
+    }
+}
+
+#[test]
+fn four_queue_pairs_are_four_and_every_one_finds_its_peer() {
+    let Some(folder) = lab() else { return };
+    for (host, _) in HOSTS {
+        let seen = Seen::of(&folder.join(format!("roce_write_4qp.{host}.pcap")));
+        assert_eq!(seen.qps.count, 4);
+        for row in 0..4 {
+            // On Soft-RoCE both ends happen to give the same numbers.
+            assert_eq!(seen.qps.int("requester_qp", row), seen.qps.int("responder_qp", row));
+            assert_eq!((seen.qps.text("paired_by", row), seen.qps.text("pair_confidence", row)), ("psn", "high"));
+        }
+        let both = Seen::of(&folder.join(format!("roce_write_bidir.{host}.pcap")));
+        assert_eq!(both.qps.count, 2);
+        assert_eq!((both.qps.int("peer_qp_id", 0), both.qps.int("peer_qp_id", 1)), (Some(1), Some(0)));
+    }
+}

@@ -4,6 +4,7 @@
 mod captures;
 mod copies;
 mod frames;
+mod roce;
 mod tcp;
 
 use std::collections::BTreeMap;

@@ -60,6 +60,8 @@ class _Page:
             self.figures(),
             self.protocols(),
             self.connections(),
+            self.queue_pairs(),
+            self.events(),
             self.roce(),
             self.pauses(),
             self.tunnels(),
@@ -192,6 +194,39 @@ class _Page:
             lines.append(f"  {self.say('ce_marked')}: {count(roce['ce_count'])} ({marked})")
         return lines
 
+    def queue_pairs(self) -> list[str]:
+        roce = self.seen["roce"]
+        keys = ("requester", "responder", "service", "messages", "payload", "resent", "throughput", "mtu")
+        head = [self.say(key) for key in keys]
+        rows = [
+            [
+                _queue_pair(one["requester_ip"], one["requester_qp"]),
+                _queue_pair(one["responder_ip"], one["responder_qp"]),
+                one["service"],
+                count(one["message_count"]),
+                size(one["bytes"]),
+                _resent_requests(one),
+                rate(one["throughput_bps"]),
+                _format.NOTHING if one["path_mtu_bytes"] is None else str(one["path_mtu_bytes"]),
+            ]
+            for one in roce["largest"]
+        ]
+        left = roce["queue_pair_count"] - len(rows)
+        return self.table(self.say("queue_pairs"), head, rows, "lllrrrrr", left, "wirelab table roce_qps")
+
+    def events(self) -> list[str]:
+        roce = self.seen["roce"]
+        if not roce["first_events"]:
+            return []
+        lines = [self.title(self.say("roce_events", count=count(roce["event_count"])))]
+        for one in roce["first_events"]:
+            first, *rest = _text.wrapped(printable(one[f"message_{self.lang}"]), self.width - 4)
+            lines += [f"  - {first}", *("    " + line for line in rest)]
+        left = roce["event_count"] - len(roce["first_events"])
+        if left > 0:
+            lines.append("  " + self.say("more", count=count(left), how="wirelab table roce_events"))
+        return lines
+
     def pauses(self) -> list[str]:
         rows = [
             [
@@ -281,6 +316,15 @@ def _resent(one: dict[str, Any]) -> str:
     if not total:
         return "0"
     return f"{count(total)} ({share_of:.1%})" if share_of is not None else count(total)
+
+
+def _queue_pair(ip: str | None, number: int | None) -> str:
+    return printable(ip or "?") + (" QP ?" if number is None else f" QP 0x{number:x}")
+
+
+def _resent_requests(one: dict[str, Any]) -> str:
+    total = one["retransmit_count"]
+    return f"{count(total)} ({one['retransmit_ratio']:.1%})" if total else "0"
 
 
 def _opcode(one: Mapping[str, Any]) -> str:

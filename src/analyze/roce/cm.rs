@@ -15,9 +15,10 @@ const MOST_OPEN: usize = 1_024;
 pub(super) struct Opened {
     /// Direction of the active side's requests.
     pub direction: u8,
-    /// Queue pair of each side, and the number of its first request: the other side chose it.
-    pub active: (u32, Psn),
-    pub passive: (u32, Psn),
+    /// Queue pair of each side, and the number of its first request: the other side chose it. `None` where the snap length
+    /// cut it off.
+    pub active: (u32, Option<Psn>),
+    pub passive: (u32, Option<Psn>),
     pub path_mtu: Option<u32>,
 }
 
@@ -28,7 +29,7 @@ struct Opening {
     active_id: u32,
     passive_id: Option<u32>,
     qpn: u32,
-    psn: Psn,
+    psn: Option<Psn>,
     passive_qpn: u32,
     path_mtu: Option<u32>,
     event: Option<RoceEvent>,
@@ -84,7 +85,7 @@ impl CmWatch {
     }
 
     fn on_request(&mut self, pair: u32, direction: u8, message: &CmMessage, seen: &RoceSeen<'_>) {
-        let (Some(qpn), Some(psn)) = (message.local_qpn, message.starting_psn) else { return };
+        let Some(qpn) = message.local_qpn else { return };
         let same =
             |open: &&mut Opening| open.pair == pair && open.active_id == message.local_comm_id && open.qpn == qpn;
         if let Some(open) = self.opening.iter_mut().find(same) {
@@ -103,7 +104,7 @@ impl CmWatch {
             active_id: message.local_comm_id,
             passive_id: None,
             qpn,
-            psn: Psn::new(psn),
+            psn: message.starting_psn.map(Psn::new),
             passive_qpn: 0,
             path_mtu: message.path_mtu_bytes,
             event: Some(RoceEvent::at(RoceEventKind::Connect, seen.mark)),
@@ -111,7 +112,7 @@ impl CmWatch {
     }
 
     fn on_reply(&mut self, pair: u32, direction: u8, message: &CmMessage, seen: &RoceSeen<'_>) -> Option<Opened> {
-        let (qpn, psn) = (message.local_qpn?, Psn::new(message.starting_psn?));
+        let (qpn, psn) = (message.local_qpn?, message.starting_psn.map(Psn::new));
         let open = self.opening.iter_mut().rev().find(|open| {
             open.pair == pair && Some(open.active_id) == message.remote_comm_id && open.direction != direction
         })?;

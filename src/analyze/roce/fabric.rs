@@ -26,6 +26,7 @@ const FAR: i32 = 1 << 20;
 /// The first request seen may be so far behind the first one sent: those before it were lost.
 const FIRST_WINDOW: i32 = 4_096;
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
+const EXPIRE_EVERY_ROWS: u64 = 65_536;
 const QUIET_NS: i64 = 2_000_000_000;
 
 /// Where a packet of this window belongs.
@@ -75,7 +76,8 @@ struct Pair {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     requester_qp: u32,
-    psn: Psn,
+    /// Number of its first request.
+    psn: Option<Psn>,
     by: PairedBy,
     path_mtu: Option<u32>,
 }
@@ -112,6 +114,7 @@ pub(crate) struct Fabric {
     cm: CmWatch,
     active: Vec<u32>,
     next_expiry_ns: Option<i64>,
+    expired_row: u64,
     numbered: usize,
     pub left_out: LeftOut,
     pub out: Outs,
@@ -244,9 +247,9 @@ impl Fabric {
                 channel.paired_by = known.by;
                 channel.set_mtu(known.path_mtu);
                 // A capture that began later shows other numbers.
-                let is_start = (0..FIRST_WINDOW).contains(&seen.psn().since(known.psn));
-                if is_start && matches!(known.by, PairedBy::Cm | PairedBy::Log) {
-                    channel.start_at(known.psn);
+                let is_start = |psn: &Psn| (0..FIRST_WINDOW).contains(&seen.psn().since(*psn));
+                if let Some(psn) = known.psn.filter(is_start) {
+                    channel.start_at(psn);
                 }
                 self.requesters.insert((pair, direction, known.requester_qp), index);
             }
@@ -269,7 +272,7 @@ impl Fabric {
         let own = self.endpoints.iter().filter(|end| end.ip == seen.src_ip);
         let end = own.min_by_key(|end| seen.psn().since(Psn::new(end.psn)).unsigned_abs())?;
         let is_near = seen.psn().since(Psn::new(end.psn)).unsigned_abs() < FAR as u32;
-        let (requester_qp, psn) = (end.qpn, Psn::new(end.psn));
+        let (requester_qp, psn) = (end.qpn, Some(Psn::new(end.psn)));
         is_near.then_some(Known { requester_qp, psn, by: PairedBy::Log, path_mtu: None })
     }
 
@@ -329,7 +332,7 @@ impl Fabric {
                 }
             }
             None => {
-                let known = Known { requester_qp: responder_qp, psn: Psn::default(), by, path_mtu: None };
+                let known = Known { requester_qp: responder_qp, psn: None, by, path_mtu: None };
                 self.known.insert((pair, back, requester_qp), known);
             }
         }
@@ -384,9 +387,12 @@ impl Fabric {
 
     /// Judges what waits too long, and lets quiet queue pairs give memory back.
     pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits) {
-        if self.next_expiry_ns.is_some_and(|next| now_ns < next) {
+        // Also where a capture's clock stands still.
+        let is_due = row_now.saturating_sub(self.expired_row) >= EXPIRE_EVERY_ROWS;
+        if !is_due && self.next_expiry_ns.is_some_and(|next| now_ns < next) {
             return;
         }
+        self.expired_row = row_now;
         self.next_expiry_ns = Some(now_ns.saturating_add(EXPIRE_EVERY_NS));
         let Self { active, channels, pairs, out, .. } = self;
         active.retain(|index| {

@@ -41,6 +41,12 @@ impl Path {
         *count = count.saturating_add(1);
     }
 
+    /// A packet carries the CE mark, which no sender sets: a switch before the tap did. However many, that says one thing.
+    pub fn add_mark(&mut self, direction: u8) {
+        let count = &mut self.touched_before[usize::from(direction & 1)];
+        *count = (*count).max(1);
+    }
+
     pub fn add_lost_after(&mut self, direction: u8) {
         let count = &mut self.lost_after[usize::from(direction & 1)];
         *count = count.saturating_add(1);

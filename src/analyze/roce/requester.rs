@@ -8,6 +8,8 @@ use super::types::{Cause, Evidence, Operation, Sent};
 /// Without anything sent for so long a requester's timer may have run out. The shortest timers in use are far longer
 /// (timeout 14, 67 ms, is the usual least one); a busy host may pause for some milliseconds.
 const TIMEOUT_NS: i64 = 10_000_000;
+/// A NAK that the requester left alone so long is not why it sends again.
+const STALE_NAK_NS: i64 = 50_000_000;
 /// Numbers that are remembered after they were acknowledged.
 const HISTORY: usize = 64;
 /// Numbers that are remembered at most.
@@ -18,6 +20,7 @@ struct Seen {
     psn: Psn,
     ip_id: u16,
     ttl: u8,
+    if_index: u32,
 }
 
 /// A request, as far as its sender's model needs to know it.
@@ -29,6 +32,7 @@ pub(super) struct Request {
     pub operation: Operation,
     pub ip_id: Option<u16>,
     pub ttl: u8,
+    pub if_index: u32,
     pub time_ns: i64,
 }
 
@@ -55,6 +59,9 @@ pub(super) struct Requester {
     /// Everything before it is acknowledged.
     acknowledged: Psn,
     newest_ip_id: Option<u16>,
+    /// Requests so far, and those with the identification of an earlier one.
+    requests: u64,
+    copies: u64,
     is_ip_id_useless: bool,
     /// A sequence NAK that the requester has not answered by going back.
     nak: Option<Psn>,
@@ -95,6 +102,7 @@ impl Requester {
     pub fn on_request(&mut self, request: &Request) -> Sending {
         let silence_ns = request.time_ns.saturating_sub(self.heard_ns);
         self.heard_ns = request.time_ns;
+        self.requests += 1;
         let Request { psn, span, .. } = *request;
         let next = match self.next {
             Some(next) => next,
@@ -118,7 +126,12 @@ impl Requester {
         if let Some(seen) = known {
             evidence = evidence.with(Evidence::SEEN_BEFORE);
             if ip_id == Some(seen.ip_id) {
-                let sent = if request.ttl < seen.ttl { Sent::CaptureDuplicate } else { Sent::NetworkDuplicate };
+                self.copies += 1;
+                let is_elsewhere = request.ttl < seen.ttl || request.if_index != seen.if_index;
+                // A mirror port doubles nearly all of them, the network a few.
+                let is_mirrored = self.copies >= 4 && self.copies.saturating_mul(3) > self.requests;
+                let is_capture = is_elsewhere || is_mirrored;
+                let sent = if is_capture { Sent::CaptureDuplicate } else { Sent::NetworkDuplicate };
                 let evidence = evidence.with(Evidence::SAME_IP_ID);
                 return Sending { sent, cause: None, evidence, is_rewind: false, is_fresh: false };
             }
@@ -169,7 +182,9 @@ impl Requester {
         {
             self.nak = None;
             *evidence = evidence.with(Evidence::NAK);
-            return Cause::Nak;
+            if silence_ns < STALE_NAK_NS {
+                return Cause::Nak;
+            }
         }
         if self.refused == Some(psn) {
             *evidence = evidence.with(Evidence::RNR_NAK);
@@ -239,7 +254,8 @@ impl Requester {
     }
 
     fn remember(&mut self, psn: Psn, request: &Request) {
-        let seen = Seen { psn, ip_id: request.ip_id.unwrap_or(0), ttl: request.ttl };
+        let Request { ttl, if_index, .. } = *request;
+        let seen = Seen { psn, ip_id: request.ip_id.unwrap_or(0), ttl, if_index };
         if self.seen.back().is_none_or(|last| last.psn.is_before(psn)) {
             self.seen.push_back(seen);
         } else {

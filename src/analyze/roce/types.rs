@@ -16,6 +16,8 @@ pub(crate) struct RoceSeen<'a> {
     pub dst_ip: Ip,
     pub interface: u32,
     pub vni: Option<u32>,
+    /// Device of the capturing host, where a capture of several devices tells it.
+    pub if_index: u32,
     /// IPv4 identification.
     pub ip_id: Option<u16>,
     pub ttl: u8,

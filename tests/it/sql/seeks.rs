@@ -153,6 +153,11 @@ fn frames_of_several_files_are_in_the_order_of_file_and_frame() {
     let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY file_no DESC, frame_no DESC";
     assert!(!plan(&database, sql).contains("TEMP B-TREE"));
     assert_eq!(integers(&database, sql), [23, 22, 21, 13, 12, 11]);
+    let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY file_no DESC, rowid DESC";
+    assert!(!plan(&database, sql).contains("TEMP B-TREE"));
+    assert_eq!(integers(&database, sql), [23, 22, 21, 13, 12, 11]);
+    let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY file_no DESC, rowid";
+    assert_eq!(integers(&database, sql), [21, 22, 23, 11, 12, 13]);
     let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY frame_no, file_no";
     assert_eq!(integers(&database, sql), [11, 21, 12, 22, 13, 23]);
     let sql =

@@ -176,6 +176,9 @@ impl Channel {
         self.last_ns = self.last_ns.max(mark.time_ns);
         self.counts.requests += 1;
         self.note_marks(seen);
+        if seen.ecn() == 3 {
+            path.add_mark(self.ends.direction);
+        }
         if !ends && operation != Operation::Read {
             self.learn_mtu(packet.payload_bytes);
         }
@@ -187,7 +190,15 @@ impl Channel {
             (Some(bytes), Some(mtu)) => bytes.div_ceil(mtu).max(1),
             _ => 1,
         };
-        let request = Request { psn, span, operation, ip_id: seen.ip_id, ttl: seen.ttl, time_ns: mark.time_ns };
+        let request = Request {
+            psn,
+            span,
+            operation,
+            ip_id: seen.ip_id,
+            ttl: seen.ttl,
+            if_index: seen.if_index,
+            time_ns: mark.time_ns,
+        };
         let sending = match self.ends.service {
             Service::Ud => self.datagram(&request),
             _ => self.requester.on_request(&request),
