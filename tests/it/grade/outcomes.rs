@@ -63,9 +63,8 @@ fn what_waits_for_one_that_waits_for_a_failure_stays_in_the_total_too() {
         check("second", "depends_on = [\"first\"]\n", 1),
         check("third", "depends_on = [\"second\"]\n", 1),
     ];
-    let words = ["first", "second", "third"].map(|id| {
-        format!("[check.{id}]\ntitle = \"{id}\"\npass = \"yes\"\nfail = \"no\"\nhint = \"look\"\n")
-    });
+    let words = ["first", "second", "third"]
+        .map(|id| format!("[check.{id}]\ntitle = \"{id}\"\npass = \"yes\"\nfail = \"no\"\nhint = \"look\"\n"));
     let words = format!("title = \"Chain\"\nsummary = \"Three.\"\n[input]\nping = \"ping\"\n{}", words.concat());
     let folder = std::env::temp_dir().join(format!("wirelab-chain-{}", std::process::id())).join("chain");
     std::fs::create_dir_all(&folder).unwrap();
@@ -77,7 +76,10 @@ fn what_waits_for_one_that_waits_for_a_failure_stays_in_the_total_too() {
     let report = json_of(&graded(&lab, &[sample("ping-delay/ping-delay.pcap")], &[]));
     assert_eq!(item(&report, "first")["status"], "fail");
     for id in ["second", "third"] {
-        assert_eq!((&item(&report, id)["status"], &item(&report, id)["counted"]), (&json!("not_assessable"), &json!("zero")));
+        assert_eq!(
+            (&item(&report, id)["status"], &item(&report, id)["counted"]),
+            (&json!("not_assessable"), &json!("zero"))
+        );
     }
     assert_eq!((&report["score"], &report["max_score"]), (&json!("0"), &json!("3")));
     std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
