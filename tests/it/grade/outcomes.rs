@@ -49,6 +49,43 @@ fn what_waits_for_a_failed_check_gets_no_points_and_stays_in_the_total() {
 }
 
 #[test]
+fn what_waits_for_one_that_waits_for_a_failure_stays_in_the_total_too() {
+    let check = |id: &str, depends_on: &str, expected: u8| {
+        format!(
+            "[[check]]\nid = \"{id}\"\npoints = \"1\"\n{depends_on}not_assessable = \"exclude\"\n\
+             sql = \"SELECT count(*) > 0 AS sent FROM ping.probes\"\non_no_rows = \"fail\"\non_null = \"fail\"\n\
+             expect = [{{ col = \"sent\", op = \"eq\", value = {expected} }}]\n"
+        )
+    };
+    let rubric = [
+        "schema = \"wirelab-rubric/1\"\nid = \"chain\"\nversion = \"1\"\n[input.ping]\nkind = \"capture\"\n".to_owned(),
+        check("first", "", 0),
+        check("second", "depends_on = [\"first\"]\n", 1),
+        check("third", "depends_on = [\"second\"]\n", 1),
+    ];
+    let words = ["first", "second", "third"]
+        .map(|id| format!("[check.{id}]\ntitle = \"{id}\"\npass = \"yes\"\nfail = \"no\"\nhint = \"look\"\n"));
+    let words = format!("title = \"Chain\"\nsummary = \"Three.\"\n[input]\nping = \"ping\"\n{}", words.concat());
+    let folder = std::env::temp_dir().join(format!("wirelab-chain-{}", std::process::id())).join("chain");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("rubric.toml"), rubric.concat()).unwrap();
+    for name in ["feedback.en.toml", "feedback.zh.toml"] {
+        std::fs::write(folder.join(name), &words).unwrap();
+    }
+    let lab = wirelab::grade::Lab::read(&folder).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let report = json_of(&graded(&lab, &[sample("ping-delay/ping-delay.pcap")], &[]));
+    assert_eq!(item(&report, "first")["status"], "fail");
+    for id in ["second", "third"] {
+        assert_eq!(
+            (&item(&report, id)["status"], &item(&report, id)["counted"]),
+            (&json!("not_assessable"), &json!("zero"))
+        );
+    }
+    assert_eq!((&report["score"], &report["max_score"]), (&json!("0"), &json!("3")));
+    std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+}
+
+#[test]
 fn an_optional_input_that_is_missing_leaves_the_total_where_the_lab_says_so() {
     let report = json_of(&graded(&lab("every-outcome"), &[sample("ping-delay/ping-delay.pcap")], &[]));
     let excluded = item(&report, "mss");
