@@ -332,6 +332,14 @@ fn an_original_that_was_overtaken_is_no_repetition() {
 }
 
 #[test]
+fn a_repetition_that_overtakes_its_original_is_still_the_repetition() {
+    let mut lab = Lab::default();
+    lab.all([send(0).id(50), send(1).id(60), send(1).id(51), answer(ACK, 1)]).finish();
+    assert_eq!((lab.said(2).0, lab.said(3).0), ("retransmit", "new"));
+    assert_eq!((lab.channel(0).counts.resent_total(), lab.channel(0).counts.request_bytes), (1, 2_048));
+}
+
+#[test]
 fn a_damaged_packet_counts_for_nothing_and_its_repetition_is_taken() {
     let mut lab = Lab::default();
     let damaged = Craft { is_icrc_bad: true, ..send(1) };
