@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import wirelab as wl
 from wirelab.cli import main as wirelab
 
 HERE = Path(__file__).resolve().parent
+LABS = HERE.parent / "graders"
 
 # Sample, the table to look at, its columns, and what to see there.
 LOOKS = [
@@ -76,6 +80,21 @@ def show(sample: str, table: str, columns: list[str], what: str) -> None:
         print(f"    ... {len(rows):,} rows in all")
 
 
+def show_lab(lab: Path) -> int:
+    """A lab's cases, and the report of one that loses points, in both languages."""
+    print(f"\n=== wirelab labs check graders/{lab.name}\n")
+    status = wirelab(["labs", "check", str(lab)])
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        wirelab(["labs", "check", str(lab), "--json"])
+    cases = json.loads(told.getvalue())[0]["cases"]
+    lost = next((case["name"] for case in cases if case["failing"] or case["partial"]), None)
+    for lang in ("en", "zh") if lost else ():
+        print(f"\n=== wirelab labs check graders/{lab.name} --case {lost} --lang {lang}\n")
+        status = wirelab(["labs", "check", str(lab), "--case", lost, "--lang", lang]) or status
+    return status
+
+
 def rows_of(table: wl.Table, columns: list[str]) -> list[dict[str, object]]:
     """Rows by the Arrow C stream interface; pyarrow is in the development environment that `make demo` sets up."""
     return list(table.to_arrow().select(columns).to_pylist())
@@ -89,6 +108,10 @@ def main() -> int:
             return status
     for look in LOOKS:
         show(*look)
+    for lab in sorted(path.parent for path in LABS.glob("*/rubric.toml")):
+        status = show_lab(lab)
+        if status:
+            return status
     print("\nMore samples, each with a README: sample-captures/README.md. Tables: docs/tables.md.")
     return 0
 

@@ -44,7 +44,9 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             let class = if fault.limit().is_some() { "QueryLimitError" } else { "SqlError" };
             let raised = named(py, class, &message)?;
             raised.value(py).setattr("offset", *offset)?;
-            raised.value(py).setattr("limit", fault.limit())?;
+            if let Some(limit) = fault.limit() {
+                raised.value(py).setattr("limit", limit)?;
+            }
             raised
         }
         Error::Usage(_) => named(py, "UsageError", &message)?,

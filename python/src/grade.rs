@@ -53,7 +53,7 @@ pub fn report_schema() -> &'static str {
     grade::JSON_SCHEMA
 }
 
-/// Grades a lab's cases.
+/// Checks a lab: its files, its words, and each case, with the report it gets.
 #[pyfunction]
 pub fn check_lab<'py>(py: Python<'py>, folder: PathBuf, options: RunOptions) -> PyResult<Bound<'py, PyDict>> {
     let options = GradeOptions { params: BTreeMap::new(), capture: options.into_core() };
@@ -63,6 +63,7 @@ pub fn check_lab<'py>(py: Python<'py>, folder: PathBuf, options: RunOptions) -> 
     all.set_item("lab", &check.lab)?;
     all.set_item("is_sound", check.is_sound())?;
     all.set_item("problems", check.problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    all.set_item("notes", check.notes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let cases = PyList::empty(py);
     for case in &check.cases {
         let one = PyDict::new(py);
@@ -72,6 +73,8 @@ pub fn check_lab<'py>(py: Python<'py>, folder: PathBuf, options: RunOptions) -> 
         one.set_item("partial", &case.partial)?;
         one.set_item("not_assessable", &case.not_assessable)?;
         one.set_item("problems", &case.problems)?;
+        let report = case.report.as_ref().map(|report| Py::new(py, Report(Arc::clone(report)))).transpose()?;
+        one.set_item("report", report)?;
         cases.append(one)?;
     }
     all.set_item("cases", cases)?;
@@ -128,7 +131,7 @@ impl Lab {
             one.set_item("id", &check.id)?;
             one.set_item("group", &check.group)?;
             one.set_item("points", grade::points_text(check.points))?;
-            one.set_item("title", words.checks.get(&check.id).map(|words| &words.title))?;
+            one.set_item("title", lab.check_title(&check.id, lang))?;
             one.set_item("visible", check.visibility == grade::Visibility::Visible)?;
             one.set_item("sql", &check.sql)?;
             checks.append(one)?;
@@ -189,9 +192,9 @@ impl Report {
         self.0.needs_review
     }
 
-    /// Ids of checks with this status.
-    fn ids(&self, status: &str) -> Vec<String> {
-        let items = self.0.items.iter().filter(|item| item.status.name() == status);
+    /// Ids of checks with this status, or of all.
+    fn ids(&self, status: Option<&str>) -> Vec<String> {
+        let items = self.0.items.iter().filter(|item| status.is_none_or(|status| item.status.name() == status));
         items.map(|item| item.id.clone()).collect()
     }
 

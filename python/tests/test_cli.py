@@ -12,6 +12,7 @@ import pytest
 from conftest import PFC, PING, ROCE, TCP, VXLAN, Run, frame_count
 
 import wirelab as wl
+from wirelab import _words
 
 
 def test_info_begins_with_findings_and_tells_what_there_is(wirelab: Run) -> None:
@@ -53,11 +54,15 @@ def test_info_for_programs_is_json_with_exact_times(wirelab: Run) -> None:
 
 
 def test_words_of_both_languages_have_the_same_keys_and_placeholders() -> None:
-    english, chinese = (
-        json.loads((resources.files("wirelab") / "words" / f"info.{lang}.json").read_text(encoding="utf-8"))
-        for lang in ("en", "zh")
-    )
-    assert list(english) == list(chinese) and len(english) > 30
+    english: dict[str, str] = {}
+    chinese: dict[str, str] = {}
+    for part in _words.PARTS:
+        for lang, words in (("en", english), ("zh", chinese)):
+            text = (resources.files("wirelab") / "words" / f"{part}.{lang}.json").read_text(encoding="utf-8")
+            of_part = json.loads(text)
+            assert not words.keys() & of_part.keys(), "a key in two files"
+            words.update(of_part)
+    assert list(english) == list(chinese) and len(english) > 60
     for key, text in english.items():
         assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", chinese[key])), key
     source = "".join(path.read_text(encoding="utf-8") for path in Path(wl.__file__).parent.rglob("*.py"))

@@ -130,6 +130,7 @@ class Capture:
     def sql(
         self,
         query: str,
+        /,
         params: Mapping[str, Any] | None = None,
         *,
         limits: Mapping[str, float] | None = None,

@@ -15,7 +15,7 @@ from ._table import Table
 from ._times import to_ns
 
 if TYPE_CHECKING:
-    from ._capture import Capture
+    from . import _capture
 
 _LIMITS = ("seconds", "rows", "bytes")
 
@@ -51,7 +51,8 @@ class QueryResult(Table):
 
 def sql(
     query: str,
-    captures: Mapping[str, Capture | str | os.PathLike[str] | bytes],
+    captures: Mapping[str, _capture.Capture | str | os.PathLike[str] | bytes],
+    /,
     params: Mapping[str, Any] | None = None,
     *,
     limits: Mapping[str, float] | None = None,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rust_decimal::Decimal;
 
@@ -24,6 +25,8 @@ pub const CASE_KEYS: [&str; 8] =
 pub struct LabCheck {
     pub lab: String,
     pub problems: Vec<Problem>,
+    /// What is worth a look, and no fault.
+    pub notes: Vec<Problem>,
     pub cases: Vec<CaseResult>,
     /// Checks with the cases in which they lose points.
     pub losses: Vec<(String, Vec<String>)>,
@@ -45,7 +48,7 @@ pub struct CaseResult {
     pub partial: Vec<String>,
     pub not_assessable: Vec<String>,
     pub problems: Vec<String>,
-    pub report: Option<Report>,
+    pub report: Option<Arc<Report>>,
     /// Words that were used: check and name.
     said: BTreeSet<(String, String)>,
 }
@@ -69,7 +72,8 @@ struct Expected {
 pub fn check_lab(folder: &Path, options: &GradeOptions, observer: &mut dyn Observer) -> Result<LabCheck, Error> {
     let name = folder.canonicalize().map_err(|error| Error::io(folder, error))?;
     let name = name.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let mut check = LabCheck { lab: name.clone(), problems: Vec::new(), cases: Vec::new(), losses: Vec::new() };
+    let mut check =
+        LabCheck { lab: name.clone(), problems: Vec::new(), notes: Vec::new(), cases: Vec::new(), losses: Vec::new() };
     let lab = match Lab::read(folder) {
         Ok(lab) => lab,
         Err(problems) => {
@@ -111,18 +115,16 @@ pub fn check_lab(folder: &Path, options: &GradeOptions, observer: &mut dyn Obser
 /// Words of partial results and of expectations that no case brings up.
 fn complain_of_unsaid(lab: &Lab, check: &mut LabCheck, folder: &Path) {
     let said: BTreeSet<_> = check.cases.iter().flat_map(|case| &case.said).collect();
-    let mut problems = Vec::new();
     for of_lab in &lab.rubric.checks {
         for say in super::feedback::says(of_lab) {
             if !said.contains(&(of_lab.id.clone(), say.to_owned())) {
                 let line = lab.en.checks.get(&of_lab.id).map_or(0, |words| words.line);
                 let file = folder.join(FEEDBACK_FILES[0]).display().to_string();
-                let message = format!("no case brings up the words {say} of check {}: add one", of_lab.id);
-                problems.push(Problem { file, line, message });
+                let message = format!("no case brings up the words {say} of check {}", of_lab.id);
+                check.notes.push(Problem { file, line, message });
             }
         }
     }
-    check.problems.extend(problems);
 }
 
 fn case_folders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -171,7 +173,7 @@ fn run(lab: &Lab, folder: &Path, options: &GradeOptions, observer: &mut dyn Obse
     };
     let mut options = options.clone();
     options.params.extend(expected.params.clone());
-    let Assessed { report, unfilled, said } = match assess(lab, &submission, &options, observer) {
+    let Assessed { report, faults, unfilled, said } = match assess(lab, &submission, &options, observer) {
         Ok(assessed) => assessed,
         Err(Error::Cancelled) => return Err(Error::Cancelled),
         Err(error) => {
@@ -182,23 +184,19 @@ fn run(lab: &Lab, folder: &Path, options: &GradeOptions, observer: &mut dyn Obse
     result.failing = ids_of(&report, Outcome::Fail);
     result.partial = ids_of(&report, Outcome::Partial);
     result.not_assessable = ids_of(&report, Outcome::NotAssessable);
-    compare(&report, &expected, &mut result);
+    let at_fault: BTreeSet<&str> = faults.iter().map(|(check, _)| check.as_str()).collect();
+    compare(&report, &expected, &at_fault, &mut result);
     for (check, place) in unfilled {
         result.problems.push(format!("nothing fills {{{place}}} in the words of check {check}"));
     }
-    let faults = report.items.iter().filter(|item| {
-        item.reason.as_ref().is_some_and(|reason| ["sql_failed", "time_limit", "wrong_type"].contains(&reason.code.as_str()))
-    });
-    for item in faults {
-        let message = item.reason.as_ref().map_or("", |reason| reason.message.en.as_str());
-        result.problems.push(format!("check {}: {message}", item.id));
-    }
-    result.report = Some(report);
+    result.problems.extend(faults.iter().map(|(check, message)| format!("check {check}: {message}")));
+    result.report = Some(Arc::new(report));
     result.said = said;
     Ok(result)
 }
 
-fn compare(report: &Report, expected: &Expected, result: &mut CaseResult) {
+/// `at_fault` are checks whose own faults are told anyway.
+fn compare(report: &Report, expected: &Expected, at_fault: &BTreeSet<&str>, result: &mut CaseResult) {
     let (score, max) = (report.score.unwrap_or_default(), report.max_score.unwrap_or_default());
     result.score = format!("{} / {}", points_text(score), points_text(max));
     let points = [("score", expected.score, score), ("max_score", expected.max_score, max)];
@@ -216,7 +214,7 @@ fn compare(report: &Report, expected: &Expected, result: &mut CaseResult) {
     for (key, wanted, got) in lists {
         let wanted_set: BTreeSet<_> = wanted.iter().collect();
         let got_set: BTreeSet<_> = got.iter().collect();
-        for id in got_set.difference(&wanted_set) {
+        for id in got_set.difference(&wanted_set).filter(|id| !at_fault.contains(id.as_str())) {
             let item = report.items.iter().find(|item| item.id == **id);
             let message = item.map_or("", |item| item.message.en.as_str());
             problems.push(format!("check {id} is {key}, which {CASE_FILE} does not say: {message}"));

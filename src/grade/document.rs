@@ -130,6 +130,10 @@ impl<'d> Section<'d> {
         self.get(key).is_some()
     }
 
+    pub fn is_empty_list(&self, key: &str) -> bool {
+        self.entry(key).is_some_and(|entry| entry.items().is_empty())
+    }
+
     /// Keys and their values, in the order of the file.
     pub fn entries(&self) -> Vec<(&'d str, Entry<'d>)> {
         let mut entries: Vec<_> = self.table.iter().collect();

@@ -58,10 +58,8 @@ impl Feedback {
 
     /// Every text, by a key that both languages share.
     fn texts(&self) -> BTreeMap<String, &str> {
-        let mut texts = BTreeMap::from([
-            ("title".to_owned(), self.title.as_str()),
-            ("summary".to_owned(), self.summary.as_str()),
-        ]);
+        let mut texts =
+            BTreeMap::from([("title".to_owned(), self.title.as_str()), ("summary".to_owned(), self.summary.as_str())]);
         texts.extend(self.inputs.iter().map(|(name, text)| (format!("input.{name}"), text.as_str())));
         texts.extend(self.groups.iter().map(|(name, text)| (format!("group.{name}"), text.as_str())));
         for (id, words) in &self.checks {

@@ -122,10 +122,7 @@ mod tests {
         let mut unfilled = BTreeSet::new();
         let text = "MSS {mss} on {param.port}: tcp.port in {80, 443} and frame.number in {{frames}} {nope} {mss:";
         let filled = places.fill(text, Lang::En, &mut unfilled);
-        assert_eq!(
-            filled,
-            "MSS 8,960 bytes on 5201: tcp.port in {80, 443} and frame.number in {1, 5} {nope} {mss:"
-        );
+        assert_eq!(filled, "MSS 8,960 bytes on 5201: tcp.port in {80, 443} and frame.number in {1, 5} {nope} {mss:");
         assert_eq!(unfilled.into_iter().collect::<Vec<_>>(), ["nope"]);
     }
 

@@ -1,9 +1,11 @@
 //! Labs: those that are compiled in, and those of an instructor's own folders.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::document::{Problem, did_you_mean};
 use super::feedback::{self, Feedback};
+use super::fill::Places;
 use super::report::Both;
 use super::rubric::{Rubric, is_lab_id};
 use crate::error::Error;
@@ -53,13 +55,24 @@ impl Lab {
         Both::new(|lang| self.words(lang).title.clone())
     }
 
+    /// A check's title, with the parameters' defaults in it.
+    pub fn check_title(&self, check: &str, lang: Lang) -> String {
+        let mut places = Places::default();
+        for param in &self.rubric.params {
+            places.value(format!("param.{}", param.name), param.default.clone(), param.unit);
+        }
+        let title = self.words(lang).checks.get(check).map_or(check, |words| words.title.as_str());
+        places.fill(title, lang, &mut BTreeSet::new())
+    }
+
     /// Reads a lab's folder. What is wrong with it comes with file and line.
     pub fn read(folder: &Path) -> Result<Self, Vec<Problem>> {
         let read = |name: &str| read_text(&folder.join(name));
         let rubric = read(RUBRIC_FILE).map_err(|problem| vec![problem])?;
         let [en, zh] = FEEDBACK_FILES.map(read);
         // A README is for people; a lab can be graded without.
-        let readme = if folder.join(README_FILE).is_file() { read(README_FILE).unwrap_or_default() } else { String::new() };
+        let readme =
+            if folder.join(README_FILE).is_file() { read(README_FILE).unwrap_or_default() } else { String::new() };
         let name = |file: &str| folder.join(file).display().to_string();
         let [en_name, zh_name] = FEEDBACK_FILES.map(name);
         let texts = [(en_name, en), (zh_name, zh)];
@@ -167,8 +180,11 @@ impl Library {
             None => {
                 let known: Vec<_> = self.list()?.into_iter().map(|lab| lab.id).collect();
                 let hint = did_you_mean(name, known.iter().map(String::as_str));
-                let there_are =
-                    if known.is_empty() { "there are none".to_owned() } else { format!("the labs are {}", known.join(", ")) };
+                let there_are = if known.is_empty() {
+                    "there are none".to_owned()
+                } else {
+                    format!("the labs are {}", known.join(", "))
+                };
                 Err(Error::Usage(format!("there is no lab {name}{hint}; {there_are}")))
             }
         }
@@ -207,6 +223,7 @@ fn read_text(path: &Path) -> Result<String, Problem> {
         _ => {}
     }
     let bytes = std::fs::read(path).map_err(|error| of_file(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| of_file("the file is not UTF-8 text; save it as UTF-8".to_owned()))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| of_file("the file is not UTF-8 text; save it as UTF-8".to_owned()))?;
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned).replace("\r\n", "\n"))
 }

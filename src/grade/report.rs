@@ -85,7 +85,7 @@ pub enum Status {
     Partial,
     /// None could.
     NotAssessable,
-    /// The submission could not be read.
+    /// Nothing in the submission serves as an input of the lab.
     Error,
 }
 
@@ -188,6 +188,8 @@ pub struct Item {
     pub reason: Option<Reason>,
     pub visibility: Visibility,
     pub tags: Vec<String>,
+    /// Inputs that the check reads.
+    pub inputs: Vec<String>,
     /// The check's query, for the student to run.
     pub sql: String,
     pub evidence: Vec<Evidence>,
@@ -237,7 +239,8 @@ pub struct Evidence {
     pub first_time_ns: Option<i64>,
     /// For Wireshark.
     pub filter: Option<String>,
-    /// Columns of the evidence query beside the frame's number and time.
+    /// Columns of the evidence query, in its order, where it has more than those that name frames.
+    pub columns: Vec<String>,
     pub rows: Vec<BTreeMap<String, Value>>,
 }
 
@@ -365,6 +368,7 @@ impl Serialize for Evidence {
             "has_more": self.has_more,
             "first_time": self.first_time_ns.map(time_text),
             "filter": self.filter,
+            "columns": self.columns,
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
         })
         .serialize(serializer)

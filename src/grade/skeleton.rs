@@ -20,7 +20,11 @@ const UNANSWERED: &[u8] = include_bytes!("skeleton/unanswered.pcap");
 /// Cases with what they must get.
 const CASES: [(&str, &[u8], &str); 3] = [
     ("full-marks", ANSWERED, "# A submission that gets every point.\nscore = \"3\"\n"),
-    ("some-lost", UNANSWERED, "# Two of four probes were not answered.\nscore = \"2\"\npartial = [\"probes_answered\"]\n"),
+    (
+        "some-lost",
+        UNANSWERED,
+        "# Two of four probes were not answered.\nscore = \"2\"\npartial = [\"probes_answered\"]\n",
+    ),
     (
         "too-few",
         ANSWERED,
@@ -32,7 +36,9 @@ const CASES: [(&str, &[u8], &str); 3] = [
 /// Writes a new lab's folder below `into`, and says where. A folder that is there already is left alone.
 pub fn new_lab(id: &str, into: &Path) -> Result<PathBuf, Error> {
     if !is_lab_id(id) {
-        return Err(Error::Usage(format!("a lab's name is small letters, digits and hyphens, a letter first; not {id}")));
+        return Err(Error::Usage(format!(
+            "a lab's name is small letters, digits and hyphens, a letter first; not {id}"
+        )));
     }
     let folder = into.join(id);
     if folder.exists() {

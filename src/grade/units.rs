@@ -167,7 +167,7 @@ fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn values_that_differ_never_look_the_same() {
-        let (a, b) = pair(&Value::Integer(9_410_000_000), &Value::Integer(9_409_999_999), Some(Unit::BitsPerSecond), Lang::En);
+        let (a, b) =
+            pair(&Value::Integer(9_410_000_000), &Value::Integer(9_409_999_999), Some(Unit::BitsPerSecond), Lang::En);
         assert_eq!((a.as_str(), b.as_str()), ("9,410,000,000 bit/s", "9,409,999,999 bit/s"));
     }
 

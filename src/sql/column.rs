@@ -147,12 +147,10 @@ impl Column {
             Chunk::F32(array) => value(array, row).map_or(Cell::Null, |real| Cell::Real(f64::from(real))),
             Chunk::F64(array) => value(array, row).map_or(Cell::Null, Cell::Real),
             Chunk::Words(keys, words) => word(keys, words, row).map_or(Cell::Null, |text| Cell::Text(text.into())),
-            Chunk::Text(array) => {
-                is_there(array, row).then(|| Cell::Text(array.value(row).into())).unwrap_or(Cell::Null)
-            }
-            Chunk::LargeText(array) => {
-                is_there(array, row).then(|| Cell::Text(array.value(row).into())).unwrap_or(Cell::Null)
-            }
+            Chunk::Text(array) if is_there(array, row) => Cell::Text(array.value(row).into()),
+            Chunk::LargeText(array) if is_there(array, row) => Cell::Text(array.value(row).into()),
+            Chunk::Json(array) if is_there(array.as_ref(), row) => Cell::Text(json_text(array.as_ref(), row).into()),
+            Chunk::Text(_) | Chunk::LargeText(_) | Chunk::Json(_) => Cell::Null,
             Chunk::U64(array) => match value(array, row) {
                 None => Cell::Null,
                 Some(bits) if self.kind == Kind::Hex => Cell::Text(hex_text(bits).into()),
@@ -161,13 +159,6 @@ impl Column {
                     i64::try_from(number).map_or_else(|_| Cell::Text(hex_text(number).into()), Cell::Integer)
                 }
             },
-            Chunk::Json(array) => {
-                if is_there(array.as_ref(), row) {
-                    Cell::Text(json_text(array.as_ref(), row).into())
-                } else {
-                    Cell::Null
-                }
-            }
             _ => self.integer(batch, row).map_or(Cell::Null, Cell::Integer),
         }
     }

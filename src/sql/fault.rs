@@ -108,6 +108,8 @@ impl Fault {
 /// The names that a query could have meant.
 pub(super) struct Known {
     pub tables: Vec<String>,
+    /// With their schemas.
+    pub qualified: Vec<String>,
     /// Columns of the tables that the query names.
     pub columns: Vec<String>,
 }
@@ -144,11 +146,16 @@ pub(super) fn from_sqlite(
         other => (ffi::SQLITE_ERROR, other.to_string(), None),
     };
     let offset = offset.filter(|offset| sql.is_char_boundary(*offset));
-    if code & 0xff == ffi::SQLITE_AUTH || message.contains("prohibited") || message.starts_with("not authorized") {
+    let is_refused = ["prohibited", "not authorized", "may not be modified", "may not be dropped"];
+    if code & 0xff == ffi::SQLITE_AUTH || is_refused.iter().any(|words| message.contains(words)) {
         return error_at(Fault::NotReadOnly, message, sql, None);
     }
     if let Some(name) = message.strip_prefix("no such table: ") {
-        let nearest = near(name.rsplit('.').next().unwrap_or(name), &known().tables);
+        let known = known();
+        let nearest = match name.rsplit_once('.') {
+            Some((_, table)) => near(name, &known.qualified).or_else(|| near(table, &known.tables)),
+            None => near(name, &known.tables),
+        };
         let fault = Fault::UnknownTable { name: name.to_owned(), nearest };
         let offset = offset.or_else(|| place_of(sql, name));
         return error_at(fault, message, sql, offset);

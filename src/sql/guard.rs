@@ -20,6 +20,8 @@ const LOOK_INSTRUCTIONS: i32 = 1_000;
 const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Longest text, or other single value, that a query may make.
 const VALUE_BYTES: u64 = 64 << 20;
+/// What a value may have however little the result may: SQLite's own texts, such as the columns of a table, count too.
+const LEAST_VALUE_BYTES: u64 = 1 << 20;
 /// Longest query.
 const SQL_BYTES: i32 = 1_000_000;
 /// Functions that load code or talk to the outside.
@@ -105,20 +107,9 @@ impl Guard {
 pub(super) struct Reads(Mutex<BTreeSet<(String, String, String)>>);
 
 impl Reads {
-    /// Schema, table, columns.
-    pub fn tables(&self) -> Vec<(String, String, Vec<String>)> {
-        let mut tables: Vec<(String, String, Vec<String>)> = Vec::new();
-        for (schema, table, column) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            if tables.last().is_none_or(|(of, name, _)| of != schema || name != table) {
-                tables.push((schema.clone(), table.clone(), Vec::new()));
-            }
-            if let Some((_, _, columns)) = tables.last_mut()
-                && !column.is_empty()
-            {
-                columns.push(column.clone());
-            }
-        }
-        tables
+    /// Schema, table and column of each; the schema is empty where the query names none, the column where it reads none.
+    pub fn all(&self) -> Vec<(String, String, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     fn note(&self, schema: &str, table: &str, column: &str) {
@@ -127,10 +118,14 @@ impl Reads {
     }
 }
 
+/// The longest single value.
+pub(super) fn value_bytes(limits: &QueryLimits) -> u64 {
+    VALUE_BYTES.min(limits.bytes).max(LEAST_VALUE_BYTES)
+}
+
 /// Bounds for the size and shape of what a query may say, and of each value it makes.
 pub(super) fn set_limits(connection: &Connection, limits: &QueryLimits) -> rusqlite::Result<()> {
-    let value_bytes = i32::try_from(VALUE_BYTES.min(limits.bytes).max(1_000)).unwrap_or(i32::MAX);
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, value_bytes)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(value_bytes(limits)).unwrap_or(i32::MAX))?;
     connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES)?;
     connection.set_limit(Limit::SQLITE_LIMIT_EXPR_DEPTH, 500)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)?;

@@ -150,14 +150,26 @@ impl Query<'_> {
 
     /// Has the rows read of the tables that the query names.
     fn load(&self, reads: &Reads, asks: &Sender<Ask>) -> Result<(), Error> {
-        let read = reads.tables();
+        let read = reads.all();
         for (at, schema) in self.database.schemas.iter().enumerate() {
-            let of_schema = read.iter().filter(|(of, _, _)| of.eq_ignore_ascii_case(&schema.name));
-            let found = of_schema.filter_map(|(_, table, columns)| {
-                let slot = self.catalog.slots.get(&(schema.name.clone(), table.clone()))?;
-                Some((slot, Wanted { table: table.clone(), columns: known_columns(slot, columns) }))
-            });
-            let (slots, wanted): (Vec<_>, Vec<_>) = found.unzip();
+            let mut found: Vec<(&Slot, Wanted)> = Vec::new();
+            for (of, table, column) in &read {
+                let Some((_, slot)) = self.resolve(of, table).filter(|(owner, _)| *owner == at) else { continue };
+                let wanted = match found.iter_mut().find(|(known, _)| known.name == slot.name) {
+                    Some((_, wanted)) => wanted,
+                    None => {
+                        found.push((slot, Wanted { table: slot.name.clone(), columns: Vec::new() }));
+                        let Some((_, wanted)) = found.last_mut() else { continue };
+                        wanted
+                    }
+                };
+                // SQLite also tells of the row number, which is none of the columns.
+                let mut fields = slot.schema.fields().iter();
+                wanted.columns.extend(
+                    fields.find(|field| field.name().eq_ignore_ascii_case(column)).map(|field| field.name().clone()),
+                );
+            }
+            let (slots, wanted): (Vec<_>, Vec<_>) = found.into_iter().unzip();
             if slots.is_empty() {
                 continue;
             }
@@ -171,6 +183,21 @@ impl Query<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The table of that name, and the number of its schema. Without a schema it is the first that has such a table.
+    fn resolve(&self, schema: &str, table: &str) -> Option<(usize, &Slot)> {
+        let mut schemas = self.database.schemas.iter().enumerate();
+        schemas.find_map(|(at, known)| {
+            if !schema.is_empty() && !schema.eq_ignore_ascii_case(&known.name) {
+                return None;
+            }
+            let mut slots = self.catalog.slots.iter();
+            let is_it = |((of, name), _): &(&(String, String), &Arc<Slot>)| {
+                *of == known.name && name.eq_ignore_ascii_case(table)
+            };
+            slots.find(is_it).map(|(_, slot)| (at, slot.as_ref()))
+        })
     }
 
     fn bind(&self, statement: &mut Statement<'_>) -> Result<(), Error> {
@@ -192,6 +219,10 @@ impl Query<'_> {
     }
 
     fn failed(&self, failure: rusqlite::Error, is_running: bool) -> Error {
+        use rusqlite::ErrorCode::{OutOfMemory, TooBig};
+        if is_running && matches!(failure.sqlite_error_code(), Some(OutOfMemory | TooBig)) {
+            return fault::error(Fault::MemoryLimit { limit_bytes: guard::value_bytes(&self.database.limits) });
+        }
         fault::from_sqlite(failure, self.sql, is_running, || self.known())
     }
 
@@ -201,14 +232,9 @@ impl Query<'_> {
         let is_named = |slot: &Slot| fault::words_of(self.sql).any(|(_, word)| word.eq_ignore_ascii_case(&slot.name));
         let named = self.catalog.slots.values().filter(|slot| is_named(slot));
         let columns = named.flat_map(|slot| slot.schema.fields().iter().map(|field| field.name().clone())).collect();
-        Known { tables, columns }
+        let qualified = self.catalog.slots.keys().map(|(schema, table)| format!("{schema}.{table}")).collect();
+        Known { tables, qualified, columns }
     }
-}
-
-/// The columns in the table's order; SQLite also tells of the row number, which is none of them.
-fn known_columns(slot: &Slot, read: &[String]) -> Vec<String> {
-    let names = slot.schema.fields().iter().map(|field| field.name());
-    names.filter(|name| read.iter().any(|read| read.eq_ignore_ascii_case(name))).cloned().collect()
 }
 
 impl ToSql for Value {

@@ -129,11 +129,18 @@ struct Choice {
     cost: f64,
 }
 
+/// The bounds that a query sets to a column, each with the number of its constraint.
+struct Bounds {
+    column: usize,
+    low: Option<(usize, Bound)>,
+    high: Option<(usize, Bound)>,
+}
+
 impl ArrowTable {
     /// The way that leads to the fewest rows.
     fn choose(&self, info: &IndexInfo, table: Option<&Table>, rows: f64) -> Result<Choice> {
         let mut best = Choice { path: Path::All, constraints: Vec::new(), rows, cost: rows + 1.0 };
-        let mut ranges: Vec<(usize, [Option<(usize, Bound)>; 2])> = Vec::new();
+        let mut ranges: Vec<Bounds> = Vec::new();
         for (at, constraint) in info.constraints().enumerate().filter(|(_, constraint)| constraint.is_usable()) {
             let operator = constraint.operator();
             let Ok(column) = usize::try_from(constraint.column()) else {
@@ -147,7 +154,7 @@ impl ArrowTable {
             else {
                 continue;
             };
-            let bound = match operator {
+            let (is_low, bound) = match operator {
                 IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => {
                     let is_integer = kind.is_integer() && table.is_none_or(|table| table.fits_integers(column));
                     // Texts are found byte by byte; under another collation there would be more of them.
@@ -162,25 +169,24 @@ impl ArrowTable {
                     }
                     continue;
                 }
-                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE => (0, Bound::Included),
-                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GT => (0, Bound::Excluded),
-                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LE => (1, Bound::Included),
-                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LT => (1, Bound::Excluded),
+                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE => (true, Bound::Included),
+                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GT => (true, Bound::Excluded),
+                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LE => (false, Bound::Included),
+                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LT => (false, Bound::Excluded),
                 _ => continue,
             };
             if !self.has_ranges(table, column, kind) {
                 continue;
             }
-            let (side, bound) = bound;
-            if !ranges.iter().any(|(of, _)| *of == column) {
-                ranges.push((column, [None, None]));
+            if !ranges.iter().any(|range| range.column == column) {
+                ranges.push(Bounds { column, low: None, high: None });
             }
-            let known = ranges.iter_mut().find(|(of, _)| *of == column).and_then(|(_, sides)| sides.get_mut(side));
-            if let Some(known) = known {
-                known.get_or_insert((at, bound));
+            if let Some(range) = ranges.iter_mut().find(|range| range.column == column) {
+                let side = if is_low { &mut range.low } else { &mut range.high };
+                side.get_or_insert((at, bound));
             }
         }
-        for (column, [low, high]) in ranges {
+        for Bounds { column, low, high } in ranges {
             let found = if low.is_some() && high.is_some() { rows / 16.0 } else { rows / 4.0 };
             if found < best.rows {
                 let path = Path::Range { column, low: low.map(|low| low.1), high: high.map(|high| high.1) };
@@ -220,9 +226,8 @@ impl ArrowTable {
             Path::Range { column, .. } => table.is_sorted_by(&[*column]),
             Path::All | Path::Row | Path::Equal { .. } => true,
         };
-        // Ties would be broken by the row number only if the order by columns were strict.
-        let by_row_number = info.order_bys().any(|term| term.column() < 0);
-        let is_ordered = is_in_row_order && table.is_sorted_by(&columns) && !(by_row_number && !columns.is_empty());
+        // Where the columns tie, the rows are in the order of their numbers, forwards or backwards as all the rest.
+        let is_ordered = is_in_row_order && table.is_sorted_by(&columns);
         (is_ordered, is_ordered && is_backward)
     }
 }

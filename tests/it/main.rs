@@ -21,6 +21,7 @@ mod memory;
 mod observer;
 mod roce_lab;
 mod samples;
+#[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "grade")]
 mod submission;

@@ -21,6 +21,13 @@ from . import _reading, _table
 
 FORMATS = ("text", "json", "html")
 _ENDINGS = {"text": "txt", "json": "json", "html": "html"}
+_COLUMNS = ("grade_submission", "grade_points", "grade_status", "grade_review", "grade_failing")
+_STATUS = {
+    "graded": "grade_graded",
+    "partial": "grade_partial",
+    "not_assessable": "grade_not_assessable",
+    "error": "grade_error",
+}
 #: Names that Windows keeps for devices.
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -42,7 +49,7 @@ def run(given: argparse.Namespace) -> None:
             if isinstance(report, Report):
                 path = os.path.join(given.output, f"{name}.{_ENDINGS[given.format]}")
                 with _table.output(path) as out:
-                    out.write(_rendered(report, given.format, lang, 100, False).encode())
+                    out.write(rendered(report, given.format, lang).encode())
         _show_summary(submissions, results, lang)
     elif given.format == "json":
         texts = [report.to_json() for report in graded]
@@ -54,13 +61,14 @@ def run(given: argparse.Namespace) -> None:
         for at, report in enumerate(graded):
             if at:
                 print("\n" + "─" * width + "\n")
-            sys.stdout.write(_rendered(report, given.format, lang, width, is_painted))
+            sys.stdout.write(rendered(report, given.format, lang, width, is_painted))
         if len(submissions) > 1:
             print("\n" + "─" * width + "\n")
             _show_summary(submissions, results, lang)
     failures = [(path, one) for path, one in zip(submissions, results, strict=True) if not isinstance(one, Report)]
     for path, failure in failures:
-        print(f"wirelab: {printable(path)}: {_reason(failure, lang)}", file=sys.stderr)
+        reason = _reason(failure, lang)
+        print("wirelab: " + (reason if path in reason else f"{printable(path)}: {reason}"), file=sys.stderr)
     if failures and not graded:
         raise _NothingGraded
 
@@ -127,10 +135,9 @@ class _Run:
                 threads=threads,
                 progress=self._look,
             )
-        except UsageError as error:
-            if os.path.exists(path):
-                raise
-            return error
+        except UsageError:
+            # A parameter that the lab does not have is wrong for every submission.
+            raise
         except Exception as error:
             return error
 
@@ -207,27 +214,27 @@ def _prepare(folder: str, submissions: Sequence[str]) -> None:
         raise UsageError(f"{folder} holds submissions that a report could overwrite; name another folder with -o")
 
 
-def _rendered(report: Report, format: str, lang: str, width: int, is_painted: bool) -> str:
+def rendered(report: Report, format: str, lang: str, width: int = 100, is_painted: bool = False) -> str:
+    """The report in one of the formats."""
     if format == "json":
         return report.to_json()
     return report.to_html(lang) if format == "html" else report.to_text(lang, width, is_painted)
 
 
 def _show_summary(submissions: Sequence[str], results: Sequence[Any], lang: str) -> None:
-    keys = ("submission", "points", "status", "review", "failing")
-    rows = [[say(lang, f"grade_{key}") for key in keys]]
+    rows = [[say(lang, key) for key in _COLUMNS]]
     for path, report in zip(submissions, results, strict=True):
         name = printable(os.path.basename(os.path.abspath(path)))
         if not isinstance(report, Report):
             rows.append([name, "–", say(lang, "grade_stopped"), say(lang, "grade_yes"), ""])
             continue
         score, most = report._data.points()
-        lost = [*report._data.ids("fail"), *report._data.ids("partial"), *report._data.ids("not_assessable")]
+        lost = [name for name in report._data.ids(None) if name not in set(report._data.ids("pass"))]
         rows.append(
             [
                 name,
                 "–" if score is None else f"{score} / {most}",
-                say(lang, f"grade_{report.status}"),
+                say(lang, _STATUS[report.status]),
                 say(lang, "grade_yes") if report.needs_review else "",
                 " ".join(lost),
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import sys
@@ -10,8 +11,9 @@ from collections.abc import Sequence
 
 from .. import _arguments, _core, _text
 from .._errors import UsageError
-from .._grade import Lab, folders
+from .._grade import Lab, Report, folders
 from .._words import default_lang, say
+from . import _grade
 
 
 def run_list(given: argparse.Namespace) -> None:
@@ -62,8 +64,14 @@ def run_check(given: argparse.Namespace) -> None:
     lang = given.lang or default_lang()
     options = _arguments.options(None, None, None, None, "auto")
     checks = [_core.check_lab(folder, options) for folder in given.folder]
+    if given.case is not None:
+        _show_case(checks, given.case, given.format, lang)
+        return
     if given.json:
-        print(json.dumps(checks, ensure_ascii=False, indent=2, default=str))
+        for check in checks:
+            for case in check["cases"]:
+                del case["report"]
+        print(json.dumps(checks, ensure_ascii=False, indent=2))
     else:
         for at, check in enumerate(checks):
             if at:
@@ -74,11 +82,24 @@ def run_check(given: argparse.Namespace) -> None:
         raise SystemExit(1)
 
 
+def _show_case(checks: list[dict], name: str, format: str, lang: str) -> None:  # type: ignore[type-arg]
+    """The report that one case gets."""
+    cases = {case["name"]: case for check in checks for case in check["cases"]}
+    if name not in cases:
+        near = difflib.get_close_matches(name, cases, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UsageError(f"there is no case {name}{hint}; there are {', '.join(cases) or 'none'}")
+    report = cases[name]["report"]
+    if report is None:
+        raise UsageError(f"case {name} cannot be graded: {'; '.join(cases[name]['problems'])}")
+    sys.stdout.write(_grade.rendered(Report(report, lang), format, lang))
+
+
 def _show_check(check: dict, lang: str) -> None:  # type: ignore[type-arg]
     cases = check["cases"]
     if cases:
-        keys = ("case", "score", "failing", "partly", "not_assessable", "result")
-        rows = [[say(lang, f"labs_{key}") for key in keys]]
+        keys = ("labs_case", "labs_score", "labs_failing", "labs_partly", "labs_not_assessable", "labs_result")
+        rows = [[say(lang, key) for key in keys]]
         for case in cases:
             lists = (_ids(case[key]) for key in ("failing", "partial", "not_assessable"))
             rows.append(
@@ -91,6 +112,8 @@ def _show_check(check: dict, lang: str) -> None:  # type: ignore[type-arg]
         rows += [[name, " ".join(of) or "–"] for name, of in check["losses"]]
         print("\n".join(_text.columns(rows, [False, False])))
         print()
+    for note in check["notes"]:
+        print(say(lang, "labs_note", note=note))
     problems = [
         *check["problems"],
         *(f"cases/{case['name']}: {problem}" for case in cases for problem in case["problems"]),

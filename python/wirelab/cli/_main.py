@@ -119,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     query = commands.add_parser(
         "sql", help="a query over the tables, as SQLite reads it", description="A query over the tables of captures."
     )
-    query.add_argument("query", metavar="QUERY", nargs="?", help='such as "SELECT src_ip, count(*) FROM tcp GROUP BY 1"')
+    query.add_argument(
+        "query", metavar="QUERY", nargs="?", help='such as "SELECT src_ip, count(*) FROM tcp GROUP BY 1"'
+    )
     query.add_argument(
         "files",
         metavar="[NAME=]FILE",
@@ -183,6 +185,8 @@ def _parser() -> argparse.ArgumentParser:
     check = actions.add_parser("check", help="whether a lab is sound: its files, its words, its cases")
     check.add_argument("folder", metavar="DIR", nargs="+", help="a lab's folder")
     check.add_argument("--json", action="store_true", help="for programs")
+    check.add_argument("--case", metavar="NAME", help="show the report that this case gets")
+    check.add_argument("--format", choices=_grade.FORMATS, default="text", help="of that report (default: text)")
     check.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
     check.set_defaults(run=_labs.run_check)
     new = actions.add_parser("new", help="a small lab to begin with")

@@ -147,7 +147,7 @@ def write_table(
                 break
     is_right = [_format.is_number(kind) for kind in kinds]
 
-    def put(row: list[str]) -> None:
+    def put(row: Sequence[str]) -> None:
         out.write((_text.line(row[:shown], places[:shown], is_right[:shown]) + "\n").encode())
 
     put(names)

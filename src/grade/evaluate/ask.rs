@@ -20,6 +20,8 @@ pub(super) struct Asker {
     params: BTreeMap<String, Value>,
     /// By time limit: indexes that grow on tables serve later checks.
     databases: RefCell<BTreeMap<u64, Rc<Database>>>,
+    /// Values of expressions over parameters alone.
+    constants: RefCell<BTreeMap<String, Value>>,
 }
 
 /// Why there is no answer.
@@ -42,7 +44,7 @@ impl Unanswered {
 
 impl Asker {
     pub fn new(sources: Vec<(String, Arc<dyn Source>)>, params: BTreeMap<String, Value>) -> Self {
-        Self { sources, params, databases: RefCell::default() }
+        Self { sources, params, databases: RefCell::default(), constants: RefCell::default() }
     }
 
     /// The first rows of a rubric's query, at most `most_rows`.
@@ -68,13 +70,24 @@ impl Asker {
         time_limit_s: u64,
         observer: &mut dyn Observer,
     ) -> Result<Value, Unanswered> {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let names_column = |word: &str| columns.iter().any(|column| column.eq_ignore_ascii_case(word));
+        // A column's name with other characters stands in quotes.
+        let is_constant = !expression.contains('"') && !expression.split(|c| !is_word(c)).any(names_column);
+        if let Some(value) = self.constants.borrow().get(expression).filter(|_| is_constant) {
+            return Ok(value.clone());
+        }
         let bound: Vec<_> = row.iter().enumerate().map(|(at, value)| (format!("row_{at}"), value.clone())).collect();
         let named = columns.iter().zip(&bound).map(|(column, (name, _))| format!(":{name} AS {}", quoted(column)));
         let named: Vec<_> = named.collect();
         let from = if named.is_empty() { "1".to_owned() } else { named.join(", ") };
         let sql = format!("SELECT (\n{expression}\n) FROM (SELECT {from})");
         let answer = self.run(&sql, &bound, time_limit_s, observer)?;
-        Ok(answer.rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or(Value::Null))
+        let value = answer.rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or(Value::Null);
+        if is_constant {
+            self.constants.borrow_mut().insert(expression.to_owned(), value.clone());
+        }
+        Ok(value)
     }
 
     fn run(

@@ -34,7 +34,11 @@ pub(super) struct Bench<'a> {
     pub asker: &'a Asker,
     /// Checks that were assessed before.
     pub done: BTreeMap<String, Outcome>,
+    /// Checks of those that left the total.
+    pub left_out: BTreeSet<String>,
     pub titles: Titles,
+    /// What is wrong with checks themselves: check and message.
+    pub faults: Vec<(String, String)>,
     /// Places of words that nothing fills, by check.
     pub unfilled: BTreeSet<(String, String)>,
     /// Words of the lab that were used: check and name.
@@ -79,6 +83,12 @@ impl Bench<'_> {
             Err(Unanswered::TimeLimit(limit)) => Found::open(Why::TimeLimit(limit)),
             Err(Unanswered::Failed(message)) => Found::open(Why::SqlFailed(message)),
         };
+        let fault = match &found.why {
+            Some(Why::SqlFailed(message)) => Some(message.clone()),
+            Some(why) if why.is_fault() => Some(reasons::reason(why, self.lab, &self.titles, &check.id).message.en),
+            _ => None,
+        };
+        self.faults.extend(fault.map(|message| (check.id.clone(), message)));
         let damage = || self.findings(check).find(|finding| needs::damage(std::slice::from_ref(*finding)).is_some());
         if matches!(found.outcome, Outcome::Fail | Outcome::Partial)
             && check.on_damage == OnDamage::NotAssessable
@@ -90,8 +100,12 @@ impl Bench<'_> {
             found.why = Some(Why::Damaged(damage.clone()));
         }
         let (shown, evidence_fault) = self.evidence(check, &found, observer)?;
-        let item = self.item(check, found, shown, evidence_fault);
+        self.faults.extend(evidence_fault.iter().map(|message| (check.id.clone(), format!("evidence: {message}"))));
+        let item = self.item(check, found, shown, evidence_fault.is_some());
         self.done.insert(check.id.clone(), item.status);
+        if item.counted == Counted::Excluded {
+            self.left_out.insert(check.id.clone());
+        }
         self.titles.insert(check.id.clone(), item.title.clone());
         Ok(item)
     }
@@ -123,8 +137,12 @@ impl Bench<'_> {
         if let Some(unmet) = self.unmet_need(check, observer)? {
             return Ok(Found::open(unmet));
         }
-        let most_rows = if check.rows == Rows::All { MOST_ROWS } else { 1 };
-        let answer = self.asker.ask(&check.sql, most_rows, check.time_limit_s, observer)?;
+        let asked_rows = if check.rows == Rows::All { MOST_ROWS + 1 } else { 1 };
+        let answer = self.asker.ask(&check.sql, asked_rows, check.time_limit_s, observer)?;
+        if answer.rows.len() > MOST_ROWS {
+            let message = format!("the query gives more than {MOST_ROWS} rows; let it count instead");
+            return Err(Unanswered::Failed(message));
+        }
         self.judge(check, answer, observer)
     }
 
@@ -168,12 +186,7 @@ impl Bench<'_> {
         }
     }
 
-    fn no_rows(
-        &self,
-        check: &Check,
-        columns: Vec<String>,
-        observer: &mut dyn Observer,
-    ) -> Result<Found, Unanswered> {
+    fn no_rows(&self, check: &Check, columns: Vec<String>, observer: &mut dyn Observer) -> Result<Found, Unanswered> {
         let nothing = vec![Value::Null; columns.len()];
         let mut measured = Vec::new();
         for expect in &check.expect {
@@ -318,13 +331,7 @@ impl Bench<'_> {
         }
     }
 
-    fn item(
-        &mut self,
-        check: &Check,
-        found: Found,
-        mut shown: Vec<Evidence>,
-        evidence_fault: Option<String>,
-    ) -> Item {
+    fn item(&mut self, check: &Check, found: Found, mut shown: Vec<Evidence>, has_evidence_fault: bool) -> Item {
         let mut places = self.places(check, &found, &shown);
         let filter = check.display_filter.as_ref().map(|text| self.fill(check, text, &places).en);
         for evidence in &mut shown {
@@ -345,14 +352,14 @@ impl Bench<'_> {
         let (message, own_hint) = self.words(check, &found, &places);
         let message = message.or_else(|| reason.as_ref().map(|reason| reason.message.clone())).unwrap_or_default();
         let of_reason = found.why.as_ref().map(|why| reasons::hint(why, self.lab, &self.titles));
-        let of_check = || self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
-        let of_check = of_check().map(|hint| self.fill_both(check, &hint, &places));
-        let hint = match found.outcome {
-            Outcome::NotAssessable => own_hint.or(of_reason).or(of_check),
-            _ => own_hint.or(of_check).or(of_reason),
+        let of_check = self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
+        let hint = match (own_hint, found.outcome, of_reason) {
+            (Some(own), _, _) => Some(own),
+            (None, Outcome::NotAssessable, Some(of_reason)) => Some(of_reason),
+            (None, _, of_reason) => of_check.map(|hint| self.fill_both(check, &hint, &places)).or(of_reason),
         };
         let counted = self.counted(check, &found);
-        let is_fault = found.why.as_ref().is_some_and(Why::is_fault) || evidence_fault.is_some();
+        let is_fault = found.why.as_ref().is_some_and(Why::is_fault) || has_evidence_fault;
         let needs_review = is_fault
             || (found.outcome == Outcome::NotAssessable
                 && check.not_assessable == WhenNotAssessable::ZeroAndReview
@@ -383,6 +390,7 @@ impl Bench<'_> {
             reason,
             visibility: check.visibility,
             tags: check.tags.clone(),
+            inputs: check.inputs.clone(),
             sql: check.sql.trim().to_owned(),
             evidence: shown,
             searched,
@@ -394,22 +402,20 @@ impl Bench<'_> {
         if found.outcome != Outcome::NotAssessable {
             return Counted::Full;
         }
-        let waits_for_a_failure = match &found.why {
-            Some(Why::DependsOn(other)) => self.done.get(other) != Some(&Outcome::NotAssessable),
+        // Also where that one waits in turn: what began with a failure stays in the total.
+        let waits_for_a_loss = match &found.why {
+            Some(Why::DependsOn(other)) => !self.left_out.contains(other),
             _ => false,
         };
         match check.not_assessable {
-            WhenNotAssessable::Exclude if !waits_for_a_failure => Counted::Excluded,
+            WhenNotAssessable::Exclude if !waits_for_a_loss => Counted::Excluded,
             _ => Counted::Zero,
         }
     }
 
     /// The lab's words for the outcome: message and hint.
     fn words(&mut self, check: &Check, found: &Found, places: &Places) -> (Option<Both>, Option<Both>) {
-        let mut names: Vec<&str> = found.say.iter().map(String::as_str).collect();
-        if found.outcome == Outcome::NotAssessable && !found.why.as_ref().is_some_and(Why::is_fault) {
-            names.push(Outcome::NotAssessable.name());
-        }
+        let names: Vec<&str> = found.say.iter().map(String::as_str).collect();
         let lab = self.lab;
         let of = |lang, name: &str| -> Option<&Words> { lab.words(lang).checks.get(&check.id)?.outcomes.get(name) };
         use crate::words::Lang::{En, Zh};

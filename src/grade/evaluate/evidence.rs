@@ -54,6 +54,7 @@ pub(super) fn of_answer(answer: &sql::Rows, input: Option<&str>, inputs: &[Input
             let places = answer.columns.iter().zip(row).filter(|(column, _)| PLACE_COLUMNS.contains(&column.as_str()));
             let mut whole: BTreeMap<_, _> = places.map(|(column, value)| (column.clone(), value.clone())).collect();
             whole.extend(shown);
+            evidence.columns.clone_from(&answer.columns);
             evidence.rows.push(whole);
         }
     }
@@ -93,6 +94,7 @@ fn empty(input: Option<String>, file: Option<String>) -> Evidence {
         has_more: false,
         first_time_ns: None,
         filter: None,
+        columns: Vec::new(),
         rows: Vec::new(),
     }
 }

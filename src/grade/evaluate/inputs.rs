@@ -138,7 +138,8 @@ fn read(
         InputKind::Capture => capture(spec, file, rubric, options, observer),
         InputKind::Log(kind) => {
             let bytes = file.bytes().map_err(because)?;
-            let log = logs::read(kind, &bytes).map_err(|error| Unread::Because(Both::new(|lang| error.message(lang))))?;
+            let log =
+                logs::read(kind, &bytes).map_err(|error| Unread::Because(Both::new(|lang| error.message(lang))))?;
             let findings = of_log(&log, spec, file);
             Ok((Arc::new(log), findings))
         }
@@ -181,7 +182,12 @@ fn unread(error: Error, file: &SubmittedFile) -> Unread {
 /// The tables of captures that the checks on an input name.
 fn tables_of(rubric: &Rubric, input: &str) -> Vec<TableId> {
     let checks = rubric.checks.iter().filter(|check| check.inputs.iter().any(|name| name == input));
-    let texts: Vec<&str> = checks.clone().flat_map(|check| [Some(&check.sql), check.evidence.as_ref()]).flatten().map(String::as_str).collect();
+    let texts: Vec<&str> = checks
+        .clone()
+        .flat_map(|check| [Some(&check.sql), check.evidence.as_ref()])
+        .flatten()
+        .map(String::as_str)
+        .collect();
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let needs_flows = checks.into_iter().any(|check: &Check| check.needs.iter().any(|(name, _)| name == input));
     let names = |table: TableId| texts.iter().any(|text| text.split(|c| !is_word(c)).any(|word| word == table.name()));
@@ -198,7 +204,8 @@ fn of_capture(
     file: &SubmittedFile,
     observer: &mut dyn Observer,
 ) -> Result<Vec<QualityFinding>, Error> {
-    let asker = Asker::new(vec![("capture".to_owned(), Arc::new(capture.clone()) as Arc<dyn Source>)], Default::default());
+    let asker =
+        Asker::new(vec![("capture".to_owned(), Arc::new(capture.clone()) as Arc<dyn Source>)], Default::default());
     let sql = "SELECT code, severity, value, unit, count, frames, message_en, message_zh FROM capture_quality";
     let answer = asker.ask(sql, MOST_FINDINGS, LISTING_TIME_S, observer).map_err(super::ask::Unanswered::into_error)?;
     let finding = |row: &Vec<Value>| {

@@ -80,6 +80,8 @@ pub fn read_submission(paths: &[PathBuf], limits: &SubmissionLimits) -> Result<S
 /// A report, and what the lab's author should know of it.
 pub(super) struct Assessed {
     pub report: Report,
+    /// What is wrong with checks themselves: check and message.
+    pub faults: Vec<(String, String)>,
     /// Places of words that nothing filled: check and place.
     pub unfilled: BTreeSet<(String, String)>,
     /// Words of the lab that were used: check and name.
@@ -102,7 +104,9 @@ pub(super) fn assess(
         quality: &opened.quality,
         asker: &asker,
         done: BTreeMap::new(),
+        left_out: BTreeSet::new(),
         titles: BTreeMap::new(),
+        faults: Vec::new(),
         unfilled: BTreeSet::new(),
         said: BTreeSet::new(),
     };
@@ -110,10 +114,10 @@ pub(super) fn assess(
     for check in &lab.rubric.checks {
         items.push(bench.assess(check, observer)?);
     }
-    let (unfilled, said) = (bench.unfilled, bench.said);
+    let (faults, unfilled, said) = (bench.faults, bench.unfilled, bench.said);
     let counted = || items.iter().filter(|item| item.counted != Counted::Excluded);
     let review = review(&items);
-    let is_unreadable = submission.files.is_empty();
+    let has_input = opened.inputs.iter().any(|input| matches!(input.presence, inputs::Presence::Present));
     let report = Report {
         schema: SCHEMA,
         tool_version: env!("CARGO_PKG_VERSION"),
@@ -126,14 +130,10 @@ pub(super) fn assess(
             version: lab.rubric.version.clone(),
             sha256: lab.rubric.sha256.clone(),
         },
-        submission: SubmissionFacts {
-            id: submission.id.clone(),
-            files: opened.files,
-            findings: opened.findings,
-        },
+        submission: SubmissionFacts { id: submission.id.clone(), files: opened.files, findings: opened.findings },
         score: Some(counted().map(|item| item.points).sum()),
         max_score: Some(counted().map(|item| item.max_points).sum()),
-        status: if is_unreadable { Status::Error } else { status_of(&items) },
+        status: if has_input { status_of(&items) } else { Status::Error },
         needs_review: !review.is_empty(),
         review,
         capture_quality: opened.quality.clone(),
@@ -141,7 +141,7 @@ pub(super) fn assess(
         items,
         params,
     };
-    Ok(Assessed { report, unfilled, said })
+    Ok(Assessed { report, faults, unfilled, said })
 }
 
 /// Why a person should look at it: a reason for each check that says so.
@@ -184,4 +184,3 @@ fn groups(lab: &Lab, items: &[Item]) -> Vec<Group> {
 pub(super) fn ids_of(report: &Report, outcome: Outcome) -> Vec<String> {
     report.items.iter().filter(|item| item.status == outcome).map(|item| item.id.clone()).collect()
 }
-

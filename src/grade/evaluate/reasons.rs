@@ -13,9 +13,18 @@ pub(super) enum Why {
     DependsOn(String),
     MissingInput(String),
     /// Several files could be the input.
-    Ambiguous { name: String, files: String },
-    Unreadable { file: String, why: Both },
-    Unmet { need: String, finding: QualityFinding },
+    Ambiguous {
+        name: String,
+        files: String,
+    },
+    Unreadable {
+        file: String,
+        why: Both,
+    },
+    Unmet {
+        need: String,
+        finding: QualityFinding,
+    },
     Damaged(QualityFinding),
     NoRows,
     /// An expected column is NULL.
@@ -64,9 +73,7 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
         match why {
             Why::DependsOn(other) => say(lang, &key, &[("check", &title(titles, other, lang))]),
             Why::MissingInput(name) => say(lang, &key, &[("input", &input(lab, name, lang))]),
-            Why::Ambiguous { name, files } => {
-                say(lang, &key, &[("input", &input(lab, name, lang)), ("files", files)])
-            }
+            Why::Ambiguous { name, files } => say(lang, &key, &[("input", &input(lab, name, lang)), ("files", files)]),
             Why::Unreadable { file, why } => say(lang, &key, &[("file", file), ("why", &why.get(lang))]),
             Why::Unmet { need, finding } => {
                 let need = say(lang, &needs::words_key(need), &[("code", need)]);
@@ -84,7 +91,10 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
             }
             Why::NoRows => say(lang, &key, &[]),
             Why::Null(column) | Why::WrongType(column) => say(lang, &key, &[("column", column)]),
-            Why::SqlFailed(message) => say(lang, &key, &[("why", message)]),
+            Why::SqlFailed(message) => {
+                // The lines after the first show the place in the query, for its author.
+                say(lang, &key, &[("why", &message.lines().next().unwrap_or(""))])
+            }
             Why::TimeLimit(limit) => say(lang, &key, &[("limit", limit)]),
         }
     });
@@ -118,10 +128,12 @@ pub(super) fn hint(why: &Why, lab: &Lab, titles: &Titles) -> Both {
 /// What was looked for where the check's query was not asked.
 pub(super) fn searched(why: &Why, lab: &Lab, check: &Check) -> String {
     match why {
-        Why::MissingInput(name) | Why::Ambiguous { name, .. } => lab.rubric.input(name).map_or(String::new(), |input| {
-            let patterns = input.patterns.join(" ");
-            format!("{}: {} {patterns}", input.name, input.kind).trim_end().to_owned()
-        }),
+        Why::MissingInput(name) | Why::Ambiguous { name, .. } => {
+            lab.rubric.input(name).map_or(String::new(), |input| {
+                let patterns = input.patterns.join(" ");
+                format!("{}: {} {patterns}", input.name, input.kind).trim_end().to_owned()
+            })
+        }
         Why::Unreadable { file, .. } => file.clone(),
         Why::Unmet { need, finding } => format!("{}: {need}", finding.input),
         Why::DependsOn(other) => format!("check {other}"),
@@ -132,17 +144,12 @@ pub(super) fn searched(why: &Why, lab: &Lab, check: &Check) -> String {
 /// "at least 8,960 bytes": what was expected, in words.
 pub(super) fn expected(measured: &Measured) -> Both {
     Both::new(|lang| {
-        let texts: Vec<_> = measured
-            .expected
-            .iter()
-            .map(|expected| pair(expected, &measured.value, measured.unit, lang).0)
-            .collect();
+        let texts: Vec<_> =
+            measured.expected.iter().map(|expected| pair(expected, &measured.value, measured.unit, lang).0).collect();
         match (measured.op, texts.as_slice()) {
             (Op::Between, [least, most]) => format!("{least} – {most}"),
             (Op::OneOf, texts) => texts.join(&say(lang, "grade.and", &[])),
-            (_, texts) => {
-                texts.first().cloned().unwrap_or_else(|| readable(&crate::sql::Value::Null, None, lang))
-            }
+            (_, texts) => texts.first().cloned().unwrap_or_else(|| readable(&crate::sql::Value::Null, None, lang)),
         }
     })
 }

@@ -26,10 +26,7 @@ impl Source for Tables {
 }
 
 /// `files` and `findings`.
-pub(super) fn submission_source(
-    files: &[FileFacts],
-    findings: &[SubmissionFinding],
-) -> Result<Arc<dyn Source>, Error> {
+pub(super) fn submission_source(files: &[FileFacts], findings: &[SubmissionFinding]) -> Result<Arc<dyn Source>, Error> {
     let files = table([
         ("name", text(files.iter().map(|file| Some(file.name.as_str())))),
         ("sha256", text(files.iter().map(|file| Some(file.sha256.as_str())))),

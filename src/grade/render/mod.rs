@@ -1,9 +1,9 @@
 //! The report for people: text for a terminal, and a page of HTML that needs nothing else.
 
 mod html;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 mod view;
 mod wrap;
 

@@ -75,7 +75,8 @@ impl Page {
             self.line(&self.paint(&line, "2"));
         }
         self.line("");
-        let mut pairs = vec![(self.word("score"), self.paint(&view.score, "1")), (self.word("status"), view.status.clone())];
+        let mut pairs =
+            vec![(self.word("score"), self.paint(&view.score, "1")), (self.word("status"), view.status.clone())];
         if view.needs_review {
             pairs.push((self.word("review"), view.review.join("\n")));
         }
@@ -85,8 +86,11 @@ impl Page {
             let params: Vec<_> = view.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
             pairs.push((self.word("params"), params.join("  ")));
         }
-        let files: Vec<_> =
-            view.files.iter().map(|file| format!("{}  ({}; {}, {})", file.name, file.input, file.kind, file.size)).collect();
+        let files: Vec<_> = view
+            .files
+            .iter()
+            .map(|file| format!("{}  ({}; {}, {})", file.name, file.input, file.kind, file.size))
+            .collect();
         pairs.push((self.word("files"), files.join("\n")));
         self.pairs("", &pairs);
     }
@@ -126,9 +130,10 @@ impl Page {
             "fail" => "31",
             _ => "33",
         };
-        let note = if item.note.is_empty() { String::new() } else { format!(" ({})", item.note) };
+        let note = if item.notes.is_empty() { String::new() } else { format!(" ({})", item.notes.join("; ")) };
         let points = format!("{}{note}", item.points);
-        let places = self.options.width.saturating_sub(width(&points) + 8).max(20);
+        let points = points.trim_start();
+        let places = self.options.width.saturating_sub(width(points) + 8).max(20);
         for (at, line) in wrapped(&item.title, places).iter().enumerate() {
             if at == 0 {
                 let mark = self.paint(item.mark, colour);

@@ -5,8 +5,9 @@ use rust_decimal::prelude::ToPrimitive;
 use serde::Serialize;
 
 use super::wrap::printable;
+use crate::grade::SUBMISSION_SCHEMA;
 use crate::grade::report::{Counted, Evidence, Item, Measured, Report, points_text, time_text};
-use crate::grade::rubric::{Op, Outcome};
+use crate::grade::rubric::{Op, Outcome, Visibility, bound_names, qualifiers};
 use crate::grade::units::{Unit, exact, pair, readable};
 use crate::sql::Value;
 use crate::words::{Lang, say};
@@ -29,6 +30,8 @@ pub(super) struct View {
     pub files: Vec<FileLine>,
     pub findings: Vec<FindingLine>,
     pub quality: Vec<FindingLine>,
+    /// How many of these are notes; empty for none.
+    pub notes: String,
     /// Whether there was a capture to judge.
     pub has_captures: bool,
     pub groups: Vec<GroupView>,
@@ -69,7 +72,7 @@ pub(super) struct ItemView {
     pub word: String,
     pub mark: &'static str,
     pub points: String,
-    pub note: String,
+    pub notes: Vec<String>,
     pub message: String,
     pub reason: String,
     pub hint: String,
@@ -79,6 +82,8 @@ pub(super) struct ItemView {
     pub table: Option<Table>,
     pub searched: String,
     pub sql: String,
+    /// What runs the query in a shell; empty where only grading can.
+    pub command: String,
     pub tags: Vec<String>,
 }
 
@@ -135,7 +140,11 @@ impl View {
             status_name: report.status.name(),
             needs_review: report.needs_review,
             review: report.review.iter().map(|reason| printable(reason.message.get(lang))).collect(),
-            params: report.params.iter().map(|(name, value)| (name.clone(), readable(value, None, lang))).collect(),
+            params: report
+                .params
+                .iter()
+                .map(|(name, value)| (name.clone(), readable(value, Unit::of_column(name), lang)))
+                .collect(),
             files: report.submission.files.iter().map(file).collect(),
             findings: report
                 .submission
@@ -148,6 +157,10 @@ impl View {
                 .iter()
                 .map(|one| finding(&one.severity, one.input.clone(), one.message.get(lang)))
                 .collect(),
+            notes: match report.capture_quality.iter().filter(|one| one.severity == "info").count() {
+                0 => String::new(),
+                count => say(lang, "grade.text.notes", &[("count", &count)]),
+            },
             has_captures: report.submission.files.iter().any(|file| file.kind == "capture" && file.input.is_some()),
             groups: groups(report, lang),
             tool: say(lang, "grade.text.tool", &[("version", &report.tool_version)]),
@@ -163,7 +176,7 @@ fn percent((score, max): (Decimal, Decimal)) -> Option<f64> {
 /// Items by group, in the rubric's order; those of no group come last.
 fn groups(report: &Report, lang: Lang) -> Vec<GroupView> {
     let of = |group: Option<&str>| -> Vec<ItemView> {
-        report.items.iter().filter(|item| item.group.as_deref() == group).map(|one| item(one, lang)).collect()
+        report.items.iter().filter(|item| item.group.as_deref() == group).map(|one| item(one, report, lang)).collect()
     };
     let mut groups: Vec<_> = report
         .groups
@@ -190,7 +203,7 @@ fn points_of(points: Decimal, max: Decimal, lang: Lang) -> String {
     say(lang, "grade.text.points", &[("points", &points_text(points)), ("max", &points_text(max))])
 }
 
-fn item(item: &Item, lang: Lang) -> ItemView {
+fn item(item: &Item, report: &Report, lang: Lang) -> ItemView {
     let reason = item.reason.as_ref().map_or("", |reason| reason.message.get(lang));
     let message = item.message.get(lang);
     ItemView {
@@ -204,11 +217,8 @@ fn item(item: &Item, lang: Lang) -> ItemView {
             Outcome::Fail => "✗",
             Outcome::NotAssessable => "?",
         },
-        points: points_of(item.points, item.max_points, lang),
-        note: match item.counted {
-            Counted::Excluded => say(lang, "grade.text.excluded", &[]),
-            _ => String::new(),
-        },
+        points: if item.max_points.is_zero() { String::new() } else { points_of(item.points, item.max_points, lang) },
+        notes: notes(item, lang),
         message: printable(message),
         reason: if reason == message { String::new() } else { printable(reason) },
         hint: item.hint.as_ref().map_or(String::new(), |hint| printable(hint.get(lang))),
@@ -218,8 +228,55 @@ fn item(item: &Item, lang: Lang) -> ItemView {
         table: table(&item.evidence, lang),
         searched: item.searched.as_deref().map(printable).unwrap_or_default(),
         sql: item.sql.trim().to_owned(),
+        command: command(item, report).unwrap_or_default(),
         tags: item.tags.clone(),
     }
+}
+
+fn notes(item: &Item, lang: Lang) -> Vec<String> {
+    let mut notes = Vec::new();
+    if item.counted == Counted::Excluded {
+        notes.push(say(lang, "grade.text.excluded", &[]));
+    }
+    if item.visibility == Visibility::Hidden {
+        notes.push(say(lang, "grade.text.hidden", &[]));
+    }
+    notes
+}
+
+/// `wirelab sql '…' jumbo=file.pcap --param mtu=9000`, where all that the query reads are captures.
+fn command(item: &Item, report: &Report) -> Option<String> {
+    let words = qualifiers(&item.sql);
+    if words.contains(SUBMISSION_SCHEMA) {
+        return None;
+    }
+    let read: Vec<_> = item.inputs.iter().collect();
+    let file_of = |input: &String| {
+        let mut files = report.submission.files.iter().filter(|file| file.input.as_ref() == Some(input));
+        files.next().filter(|file| file.kind == "capture").map(|file| format!("{input}={}", file.name))
+    };
+    let files: Vec<String> = read.into_iter().map(file_of).collect::<Option<_>>()?;
+    if files.is_empty() {
+        return None;
+    }
+    let mut parts = vec!["wirelab sql".to_owned(), shell_quoted(item.sql.trim())];
+    parts.extend(files.iter().map(|file| shell_quoted(file)));
+    for name in bound_names(&item.sql) {
+        let value = match report.params.get(name)? {
+            Value::Integer(number) => number.to_string(),
+            Value::Real(number) => number.to_string(),
+            Value::Text(text) => text.clone(),
+            Value::Null => return None,
+        };
+        parts.push(format!("--param {}", shell_quoted(&format!("{name}={value}"))));
+    }
+    Some(printable(&parts.join(" ")))
+}
+
+/// For a POSIX shell, and PowerShell too where there is no quote inside.
+fn shell_quoted(text: &str) -> String {
+    let is_plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "=._-/".contains(c));
+    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 fn measured(measured: &Measured, lang: Lang) -> MeasuredLine {
@@ -266,10 +323,7 @@ fn frames(evidence: &Evidence, lang: Lang) -> Option<String> {
 
 fn table(evidence: &[Evidence], lang: Lang) -> Option<Table> {
     let rows: Vec<_> = evidence.iter().flat_map(|one| &one.rows).collect();
-    let head: Vec<String> = rows.first()?.keys().cloned().collect();
-    if head.is_empty() {
-        return None;
-    }
+    let head = evidence.iter().find(|one| !one.columns.is_empty())?.columns.clone();
     let cell = |column: &String, value: &Value| match value {
         Value::Integer(ns) if column == "time" || column.ends_with("_time") => time_text(*ns),
         value => printable(&exact(value, Unit::of_column(column), lang)),

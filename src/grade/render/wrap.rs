@@ -17,7 +17,9 @@ pub fn printable(text: &str) -> String {
     if text.chars().all(|c| c == '\n' || is_sound(c)) {
         return text.to_owned();
     }
-    text.chars().map(|c| if c == '\n' || is_sound(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+    text.chars()
+        .map(|c| if c == '\n' || is_sound(c) { c.to_string() } else { c.escape_unicode().to_string() })
+        .collect()
 }
 
 /// Marks that turn the direction of what follows, or have no width: they can make text look like other text.

@@ -65,7 +65,7 @@ pub(super) fn read(mut section: Section<'_>, inputs: &[Input], params: &[Param],
     let on_no_rows = on("on_no_rows", "the query gives no row");
     let on_null = on("on_null", "an expected column is NULL");
     let expect: Vec<_> = section.sections("expect", "expect").iter().filter_map(read_expect).collect();
-    if !section.has("expect") || expect.is_empty() {
+    if !section.has("expect") || section.is_empty_list("expect") {
         section.problem_at("expect", format!("check {id} expects nothing: it lacks the key expect"));
     }
     let partial: Vec<_> =
@@ -76,6 +76,13 @@ pub(super) fn read(mut section: Section<'_>, inputs: &[Input], params: &[Param],
         if !earlier.iter().any(|check| check.id == *name) {
             let hint = did_you_mean(name, earlier.iter().map(|check| check.id.as_str()));
             section.problem_at("depends_on", format!("no check above this one is called {name}{hint}"));
+        }
+        let is_hidden = |check: &Check| check.visibility == Visibility::Hidden;
+        if section.text("visibility").as_deref() != Some("hidden")
+            && earlier.iter().any(|check| check.id == *name && is_hidden(check))
+        {
+            let message = format!("{name} is hidden, and this check is not: students would learn of it");
+            section.problem_at("depends_on", message);
         }
     }
     let time_limit_s = match section.scalar("time_limit_s") {
@@ -262,7 +269,8 @@ fn read_inputs(
     let mut words = qualifiers(sql);
     words.extend(evidence.map(qualifiers).unwrap_or_default());
     let is_read = |input: &&Input| {
-        words.contains(input.name.as_str()) || needs.iter().any(|(name, wanted)| *name == input.name && !wanted.is_empty())
+        words.contains(input.name.as_str())
+            || needs.iter().any(|(name, wanted)| *name == input.name && !wanted.is_empty())
     };
     let mut read: Vec<_> = inputs.iter().filter(is_read).map(|input| input.name.clone()).collect();
     // A bare table name means the first input.
@@ -284,14 +292,22 @@ fn complain_of_parameters(section: &Section<'_>, check: &Check, params: &[Param]
     let queries = [&check.sql].into_iter().chain(check.evidence.as_ref());
     let texts = queries.chain(expressions).chain(check.partial.iter().map(|partial| &partial.when));
     for text in texts {
-        for name in bound_names(text) {
-            if !params.iter().any(|param| param.name == name) {
-                let hint = did_you_mean(name, params.iter().map(|param| param.name.as_str()));
-                let line = if *text == check.sql { "sql" } else { "id" };
-                section.problem_at(line, format!("check {} uses :{name}, which is no [param.{name}]{hint}", check.id));
-            }
+        for unknown in unknown_params(text, params) {
+            let key = if *text == check.sql { "sql" } else { "id" };
+            section.problem_at(key, format!("check {}: {unknown}", check.id));
         }
     }
+}
+
+/// What to say of each `:name` in an SQL text that is no parameter of the lab.
+pub(super) fn unknown_params(sql: &str, params: &[Param]) -> Vec<String> {
+    let unknown = bound_names(sql).into_iter().filter(|name| !params.iter().any(|param| param.name == *name));
+    unknown
+        .map(|name| {
+            let hint = did_you_mean(name, params.iter().map(|param| param.name.as_str()));
+            format!(":{name} is no [param.{name}]{hint}")
+        })
+        .collect()
 }
 
 /// The names after colons in an SQL text, outside of quotes and comments.

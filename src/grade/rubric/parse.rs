@@ -8,6 +8,7 @@ use super::check::{self, CHECK_KEYS, EXPECT_KEYS, PARTIAL_KEYS};
 use super::{Input, Rubric};
 use crate::grade::document::{Document, Problem, Section, did_you_mean};
 use crate::grade::params::{Param, ParamKind};
+use crate::grade::submission::check_pattern;
 use crate::grade::units::Unit;
 use crate::grade::{MAX_INPUTS, SUBMISSION_SCHEMA, input_kinds};
 use crate::sql::Value;
@@ -54,7 +55,7 @@ fn read(top: &Section<'_>, text: &str) -> Rubric {
     }
     let version = top.required_text("version");
     let params: Vec<_> = named(top, "param").iter().filter_map(|(name, section)| param(name, section)).collect();
-    let inputs: Vec<_> = named(top, "input").iter().map(|(name, section)| input(name, section)).collect();
+    let inputs: Vec<_> = named(top, "input").iter().map(|(name, section)| input(name, section, &params)).collect();
     if inputs.is_empty() {
         top.problem("the file lacks an [input.NAME]: what is handed in");
     } else if inputs.len() > MAX_INPUTS {
@@ -136,7 +137,7 @@ fn param(name: &str, section: &Section<'_>) -> Option<Param> {
     Some(param)
 }
 
-fn input(name: &str, section: &Section<'_>) -> Input {
+fn input(name: &str, section: &Section<'_>, params: &[Param]) -> Input {
     section.expect_keys(&INPUT_KEYS);
     if [SUBMISSION_SCHEMA, "main", "temp"].contains(&name) || name.starts_with("sqlite_") {
         section.problem(format!("an input cannot be called {name}: SQL has that name already"));
@@ -149,13 +150,16 @@ fn input(name: &str, section: &Section<'_>) -> Input {
     }
     let patterns = section.texts("match");
     for pattern in &patterns {
-        if let Err(error) = globset::Glob::new(pattern) {
-            section.problem_at("match", format!("{pattern} is no file name pattern: {}", error.kind()));
+        if let Err(reason) = check_pattern(pattern) {
+            section.problem_at("match", format!("{pattern} is no file name pattern: {reason}"));
         }
     }
     let traffic = section.text("traffic");
     if traffic.is_some() && kind != "capture" {
         section.problem_at("traffic", "traffic says which connections of a capture count; this input is none");
+    }
+    for unknown in traffic.as_deref().map(|sql| check::unknown_params(sql, params)).unwrap_or_default() {
+        section.problem_at("traffic", unknown);
     }
     Input { name: name.to_owned(), kind, patterns, required: section.boolean("required").unwrap_or(true), traffic }
 }

@@ -91,12 +91,16 @@ fn a_misspelt_key_is_named_with_its_line_and_the_one_that_was_meant() {
 fn each_mistake_is_told_in_one_sentence() {
     let told = [
         ("op = \"between\"", "op = \"betwen\"", "rubric.toml:41: op cannot be betwen (did you mean between?)"),
-        ("group = \"basics\"\npoints", "group = \"basic\"\npoints", "rubric.toml:23: groups, at the top of the file, has no basic (did you mean basics?)"),
+        (
+            "group = \"basics\"\npoints",
+            "group = \"basic\"\npoints",
+            "rubric.toml:23: groups, at the top of the file, has no basic (did you mean basics?)",
+        ),
         ("points = \"0.25\"", "points = 0.25", "rubric.toml:35: points must be a decimal number in quotes"),
         ("points = \"1\"", "points = \"3\"", "partial points must be less than the 3 of the check"),
         ("\"handshake\"", "\"handshakes\"", "there is no need handshakes (did you mean handshake?)"),
         ("needs = { jumbo", "needs = { jumbos", "there is no input jumbos (did you mean jumbo?)"),
-        ("\":mtu - 40\"", "\":mtuu - 40\"", "check jumbo_mss uses :mtuu, which is no [param.mtuu] (did you mean mtu?)"),
+        ("\":mtu - 40\"", "\":mtuu - 40\"", "check jumbo_mss: :mtuu is no [param.mtuu] (did you mean mtu?)"),
         ("[\"jumbo_mss\"]", "[\"later\"]", "no check above this one is called later"),
         ("default = 9000", "default = 90000", "the default of mtu must be from 576 to 65535, not 90000"),
         ("unit = \"bytes\" }, {", "unit = \"byte\" }, {", "there is no unit byte (did you mean bytes?)"),
@@ -104,10 +108,15 @@ fn each_mistake_is_told_in_one_sentence() {
         ("value = [1, 2]", "value = [1]", "between takes a list of two"),
         ("value = [1, 2]", "value = [1, 2], sql = \"1\"", "expect has both value and sql"),
         ("[input.other]", "[input.main]", "an input cannot be called main"),
-        ("kind = \"capture\"\nrequired", "kind = \"captur\"\nrequired", "there is no kind captur (did you mean capture?)"),
+        (
+            "kind = \"capture\"\nrequired",
+            "kind = \"captur\"\nrequired",
+            "there is no kind captur (did you mean capture?)",
+        ),
         ("rubric/1", "rubric/2", "schema must be wirelab-rubric/1"),
         ("say = \"one_end_only\"", "say = \"pass\"", "pass cannot name words"),
         ("id = \"later\"", "id = \"jumbo_mss\"", "there are two checks jumbo_mss"),
+        ("server_port = 5201", "server_port = :prt", "rubric.toml:15: :prt is no [param.prt]"),
         ("match = [\"*9000*\",", "match = [\"[\",", "[ is no file name pattern"),
     ];
     for (from, to, expected) in told {
@@ -143,4 +152,13 @@ fn names_after_colons_are_parameters_but_not_in_texts_and_comments() {
 fn schemas_are_found_before_dots() {
     let found = qualifiers("SELECT t.x, 1.5 FROM jumbo.tcp t JOIN \"other\".flows");
     assert!(found.contains("jumbo") && found.contains("other") && found.contains("t"));
+}
+
+#[test]
+fn a_visible_check_cannot_wait_for_a_hidden_one() {
+    let hidden_first = SOUND.replacen("id = \"jumbo_mss\"", "id = \"jumbo_mss\"\nvisibility = \"hidden\"", 1);
+    assert!(Rubric::parse("rubric.toml", &hidden_first).is_ok());
+    let told = problems(&hidden_first.replace("not_assessable = \"exclude\"\nvisibility = \"hidden\"", ""));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].message.contains("jumbo_mss is hidden, and this check is not"), "{told:?}");
 }

@@ -239,7 +239,10 @@ impl Solver<'_> {
                 None => {
                     let candidates = self.open(at);
                     let near: Vec<usize> = match named.get(at) {
-                        Some(named) if !input.patterns.is_empty() => named.clone(),
+                        // A file that serves as another input is no failed try at this one.
+                        Some(named) if !input.patterns.is_empty() => {
+                            named.iter().copied().filter(|file| !self.is_used(*file)).collect()
+                        }
                         _ => Vec::new(),
                     };
                     self.say(input, &candidates, &near);

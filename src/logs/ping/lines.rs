@@ -83,7 +83,7 @@ static DURATION: Lazy = LazyLock::new(|| Regex::new(r"time (\d+)ms").ok());
 static TIMES: Lazy = LazyLock::new(|| {
     Regex::new(r"(?:rtt|round-trip) min/avg/max(?:/(?:mdev|stddev|std-dev))? = (?P<min>[\d.]+|-?nan)/(?P<avg>[\d.]+|-?nan)/(?P<max>[\d.]+|-?nan)(?:/(?P<mdev>[\d.]+|-?nan))? ms").ok()
 });
-static COMMAND: Lazy = LazyLock::new(|| Regex::new(r"[#$%>]\s*(?:sudo )?ping6? (?P<options>.*)").ok());
+static COMMAND: Lazy = LazyLock::new(|| Regex::new(r"(?:[#$%>]|^\++)\s*(?:sudo )?ping6? (?P<options>.*)").ok());
 static DO_OPTION: Lazy = LazyLock::new(|| Regex::new(r"(?:^|\s)-M ?(do|dont|want|probe)\b").ok());
 static FAILED: Lazy = LazyLock::new(|| {
     Regex::new(r"ping6?: (?P<message>(?:.*: )?(?:Name or service not known|Temporary failure in name resolution|No address associated with hostname|unknown host.*|bad address.*|cannot resolve .*|connect: .*|Network is unreachable|socket: .*|Operation not permitted.*|invalid argument.*|unknown iface.*|Do you want to ping broadcast.*))").ok()

@@ -35,17 +35,24 @@ fn points_add_up_exactly_and_every_lost_point_says_why() {
         for item in items {
             let (points, most) = (decimal(&item["points"]), decimal(&item["max_points"]));
             assert!(Decimal::ZERO <= points && points <= most, "{item}");
-            assert!(!item["message"]["en"].as_str().unwrap().is_empty() && !item["message"]["zh"].as_str().unwrap().is_empty());
+            assert!(
+                !item["message"]["en"].as_str().unwrap().is_empty()
+                    && !item["message"]["zh"].as_str().unwrap().is_empty()
+            );
             if item["status"] == "pass" {
                 assert_eq!((points, &item["hint"], &item["reason"]), (most, &Value::Null, &Value::Null), "{item}");
                 continue;
             }
             assert!(points < most || most.is_zero(), "{item}");
-            let has_frames = item["evidence"].as_array().unwrap().iter().any(|one| {
-                one["frames"].as_array().is_some_and(|frames| !frames.is_empty())
-            });
+            let has_frames = item["evidence"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|one| one["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
             assert!(has_frames || item["searched"].is_string(), "neither frames nor what was searched for: {item}");
-            assert!(!item["hint"]["en"].as_str().unwrap().is_empty() && !item["hint"]["zh"].as_str().unwrap().is_empty());
+            assert!(
+                !item["hint"]["en"].as_str().unwrap().is_empty() && !item["hint"]["zh"].as_str().unwrap().is_empty()
+            );
             if item["status"] == "not_assessable" {
                 assert!(item["reason"]["code"].is_string() && points.is_zero(), "{item}");
             } else {
@@ -74,7 +81,11 @@ fn the_same_submission_gives_the_same_bytes_wherever_it_lies_and_on_any_number_o
 fn keys_are_sorted_and_no_number_is_other_than_finite() {
     let text = reports()[0].to_json();
     assert!(text.ends_with("}\n") && !text.contains("NaN") && !text.contains("Infinity"));
-    let top: Vec<_> = text.lines().filter(|line| line.starts_with("  \"")).map(|line| line.trim().split('"').nth(1).unwrap()).collect();
+    let top: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("  \""))
+        .map(|line| line.trim().split('"').nth(1).unwrap())
+        .collect();
     let mut sorted = top.clone();
     sorted.sort_unstable();
     assert_eq!(top, sorted);

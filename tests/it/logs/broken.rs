@@ -122,6 +122,9 @@ fn a_saved_session_holds_logs_of_several_kinds() {
     // The command says that "don't fragment" was set, which the output alone does not.
     expect(&read_as(LogKind::Ping, &session), "ping", &[("df", text("set")), ("received_count", int(3))]);
     expect(&read_as(LogKind::Iperf3, &session), "iperf3", &[("local_port", int(36470))]);
+    // As `set -x` shows it.
+    let traced = [b"+ ping -M dont -s 8972 10.9.2.2\n".to_vec(), bytes_of("ping_jumbo_ok.txt")].concat();
+    expect(&read_as(LogKind::Ping, &traced), "ping", &[("df", text("clear"))]);
 }
 
 #[test]

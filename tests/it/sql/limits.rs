@@ -44,6 +44,8 @@ fn a_fault_is_shown_where_it_stands_with_the_name_that_was_probably_meant() {
 
     let error = refusal(&database, "SELECT other.frame_no FROM packets");
     assert!(error.to_string().contains("other.frame_no"), "{error}");
+    let error = refusal(&database, "SELECT count(*) FROM memori.packet");
+    assert!(error.to_string().contains("(did you mean memory.packets?)"), "{error}");
     let long = format!("SELECT {} flowid FROM packets", "1, ".repeat(500));
     let error = refusal(&database, &long).to_string();
     assert!(error.len() < 400 && error.contains('^'), "{error}");

@@ -92,7 +92,8 @@ fn equality_finds_every_row_by_value_from_the_first_look_up_on() {
     // Nulls are equal to nothing.
     let joined = "SELECT count(*) FROM packets a JOIN packets b ON a.port = b.port";
     assert_eq!(integer(&database, joined), 900);
-    let several = "SELECT frame_no FROM packets WHERE flow_id IN (2, 5, 2, NULL, 'x') AND frame_no < 20";
+    let several =
+        "SELECT frame_no FROM packets WHERE flow_id IN (2, 5, 2, NULL, 'x') AND frame_no < 20 ORDER BY frame_no";
     assert_eq!(integers(&database, several), [3, 6, 10, 13, 17]);
 }
 
@@ -152,6 +153,11 @@ fn frames_of_several_files_are_in_the_order_of_file_and_frame() {
     let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY file_no DESC, frame_no DESC";
     assert!(!plan(&database, sql).contains("TEMP B-TREE"));
     assert_eq!(integers(&database, sql), [23, 22, 21, 13, 12, 11]);
+    let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY file_no DESC, rowid DESC";
+    assert!(!plan(&database, sql).contains("TEMP B-TREE"));
+    assert_eq!(integers(&database, sql), [23, 22, 21, 13, 12, 11]);
+    let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY file_no DESC, rowid";
+    assert_eq!(integers(&database, sql), [21, 22, 23, 11, 12, 13]);
     let sql = "SELECT file_no * 10 + frame_no FROM packets ORDER BY frame_no, file_no";
     assert_eq!(integers(&database, sql), [11, 21, 12, 22, 13, 23]);
     let sql =

@@ -64,7 +64,7 @@ fn a_result_without_rows_or_without_columns_of_the_table_has_its_columns_all_the
     let empty = table(&database, "SELECT frame_no, src_ip, 1 AS one FROM packets WHERE 0");
     let kinds: Vec<_> = empty.schema.fields().iter().map(|field| field.data_type().clone()).collect();
     assert_eq!((empty.num_rows(), kinds), (0, vec![DataType::UInt64, DataType::Utf8, DataType::Int64]));
-    let nulls = table(&database, "SELECT NULL AS nothing, max(port) FROM packets WHERE 0");
+    let nulls = table(&database, "SELECT NULL AS n, max(port) FROM packets WHERE 0");
     assert_eq!(nulls.batches[0].column(0).as_primitive::<Int64Type>().null_count(), 1);
 }
 

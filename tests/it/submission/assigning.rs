@@ -112,6 +112,15 @@ fn a_file_with_the_right_name_and_the_wrong_content_is_named() {
 }
 
 #[test]
+fn a_file_that_serves_as_one_input_is_no_failed_try_at_another() {
+    let inputs = [input("jumbo", "capture", &["*9000*"]), input("iperf3_jumbo", "iperf3", &["*9000*"])];
+    let submission = submission(&[("mtu9000.pcap", &capture())]);
+    let found = assign(&inputs, &submission);
+    assert_eq!(outcomes(&found, &submission), ["mtu9000.pcap", "missing []"]);
+    assert_eq!(codes(&found), ["missing_input"]);
+}
+
+#[test]
 fn logs_are_told_by_content_whatever_their_names() {
     let inputs = [
         input("ping", "ping", &["*ping*"]),

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PING, TCP, Run
+
+import wirelab as wl
+from wirelab import _core
+
+LABS = Path(__file__).parents[2] / "tests" / "data" / "labs"
+LAB = LABS / "every-outcome"
+CASES = sorted(path for path in (LAB / "cases").iterdir() if path.is_dir())
+
+
+def submission(folder: Path, **files: Path) -> Path:
+    """A folder with these captures."""
+    folder.mkdir(parents=True)
+    for name, path in files.items():
+        shutil.copy(path, folder / f"{name}.pcap")
+    return folder
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    folder = submission(tmp_path / "full", ping=PING, tcp=TCP)
+    (folder / "answers.txt").write_text("rtt 21 ms\n", encoding="utf-8")
+    return folder
+
+
+def test_points_are_a_bare_float_and_the_report_shows_itself(full: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    report = wl.grade(LAB, full, lang="zh")
+    assert type(report.points) is float and (report.points, report.max_points) == (7.75, 7.75)
+    assert (report.status, report.needs_review, report.submission) == ("graded", False, "full")
+    assert "得分" in str(report) and "Score" in report.to_text(lang="en")
+    assert report._repr_html_().startswith("<style>") and report.to_html().startswith("<!DOCTYPE html>")
+    assert repr(report) == "<wirelab.Report full: 7.75 of 7.75, graded>"
+    assert [item["status"] for item in report.items] == ["pass"] * 6
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_submission_may_be_a_zip_a_file_several_files_or_bytes(full: Path, tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "handed-in"), "zip", full)
+    zipped = wl.grade(LAB, archive)
+    assert zipped.points == 7.75 and zipped.submission == "handed-in"
+    assert wl.grade(LAB, Path(archive).read_bytes()).points == 7.75
+    assert wl.grade(LAB, [full / "ping.pcap", full / "tcp.pcap", full / "answers.txt"]).points == 7.75
+    assert wl.grade(LAB, full / "ping.pcap").points == 4.5
+    for wrong in (5, [], None):
+        with pytest.raises(wl.UsageError):
+            wl.grade(LAB, wrong)
+    with pytest.raises(FileNotFoundError):
+        wl.grade(LAB, tmp_path / "nothing")
+
+
+def test_parameters_are_checked_and_change_what_is_asked(full: Path) -> None:
+    report = wl.grade(LAB, full, params={"count": 24})
+    assert report.points == 5.25 and report.to_dict()["params"]["count"] == 24
+    for params, says in (
+        ({"cuont": 1}, "did you mean count?"),
+        ({"count": "many"}, "must be of type integer"),
+        ({"count": 0}, "must be from 1 to 1000"),
+    ):
+        with pytest.raises(wl.UsageError, match=re.escape(says)):
+            wl.grade(LAB, full, params=params)
+
+
+def test_every_report_fits_the_schema(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(_core.report_schema())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    garbage = tmp_path / "garbage"
+    garbage.mkdir()
+    (garbage / "ping.pcap").write_bytes(b"\x00\xff" * 999)
+    (garbage / "tcp.pcap").write_text("12:00:00.000000 IP 10.0.0.1 > 10.0.0.2: ICMP echo request\n" * 9)
+    (garbage / "a.rar").write_bytes(b"Rar!\x1a\x07\x01\x00" + bytes(99))
+    seen: set[tuple[str, str]] = set()
+    for lab in (LAB, LABS / "faulty"):
+        for given in (*CASES, garbage, PING):
+            report = wl.grade(lab, given)
+            for shown in (report, report.for_student()):
+                validator.validate(shown.to_dict())
+            seen |= {(item["status"], item["counted"]) for item in report.items}
+    for check in (_core.check_lab(os.fspath(LAB), wl._arguments.options(None, None, None, None, "auto")),):
+        for case in check["cases"]:
+            validator.validate(json.loads(case["report"].json()))
+            seen |= {(item["status"], item["counted"]) for item in json.loads(case["report"].json())["items"]}
+    assert seen == {
+        ("pass", "full"),
+        ("partial", "full"),
+        ("fail", "full"),
+        ("not_assessable", "zero"),
+        ("not_assessable", "excluded"),
+    }
+
+
+def test_a_wrong_lab_is_told_with_file_and_line(tmp_path: Path, full: Path) -> None:
+    lab = tmp_path / "every-outcome"
+    shutil.copytree(LAB, lab)
+    rubric = lab / "rubric.toml"
+    rubric.write_text(rubric.read_text(encoding="utf-8").replace('op = "approx"', 'op = "aprox"'), encoding="utf-8")
+    line = 1 + rubric.read_text(encoding="utf-8").split('op = "aprox"')[0].count("\n")
+    with pytest.raises(wl.UsageError, match=rf"rubric.toml:{line}: op cannot be aprox \(did you mean approx\?\)"):
+        wl.grade(lab, full)
+    with pytest.raises(wl.UsageError, match=r"there is no lab every-outcom \(did you mean every-outcome\?\)"):
+        wl.grade("every-outcom", full, labs=LABS)
+    assert wl.grade("every-outcome", full, labs=[LABS]).points == 7.75
+
+
+def test_one_bad_submission_never_stops_the_rest(wirelab: Run, full: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.zip"
+    bad.write_bytes(b"PK\x03\x04 this is no archive")
+    done = wirelab("grade", LAB, tmp_path / "none", bad, full, "--lang", "en")
+    text = done.stdout.decode()
+    assert done.returncode == 0 and "2 of 3 submissions graded" in text
+    assert done.stderr.decode().splitlines() == [f"wirelab: {tmp_path / 'none'}: there is no such file"]
+    summary = text[text.rindex("submission ") :].splitlines()
+    assert [line.split()[0] for line in summary[1:4]] == ["none", "bad.zip", "full"]
+    assert "7.75 / 7.75" in summary[3] and "unreadable" in summary[2]
+    assert wirelab("grade", LAB, tmp_path / "none").returncode == 1
+    assert wirelab("grade", LAB, full, "--param", "prt=1").returncode == 2
+    assert wirelab("grade", "no-lab", full).returncode == 2
+
+
+def test_a_low_grade_is_no_error(wirelab: Run) -> None:
+    done = wirelab("grade", LAB, TCP)
+    assert (done.returncode, done.stderr) == (0, b"") and b"Score" in done.stdout
+
+
+def test_reports_go_into_a_folder_one_for_each_submission(wirelab: Run, full: Path, tmp_path: Path) -> None:
+    classroom, reports = tmp_path / "class", tmp_path / "reports"
+    for name in ("张三", "li si", "CON", "a;b"):
+        shutil.copytree(full, classroom / name)
+    shutil.make_archive(str(classroom / "li si"), "zip", full)
+    done = wirelab("grade", LAB, classroom, "--each", "-o", reports, "--format", "json", "--jobs", 2)
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name for path in reports.iterdir())
+    assert names == sorted(["张三.json", "li si.json", "li si-2.json", "_CON.json", "a_b.json"])
+    again = tmp_path / "again"
+    wirelab("grade", LAB, classroom, "--each", "-o", again, "--format", "json", "--jobs", 1)
+    for name in names:
+        text = (reports / name).read_text(encoding="utf-8")
+        assert text == (again / name).read_text(encoding="utf-8")
+        assert json.loads(text)["score"] == "7.75"
+    # Several at once on standard output are one list.
+    both = json.loads(wirelab("grade", LAB, full, PING, "--format", "json").stdout)
+    assert [one["score"] for one in both] == ["7.75", "4.5"]
+    assert json.loads(wirelab("grade", LAB, full, "--format", "json").stdout)["score"] == "7.75"
+
+
+def test_a_report_never_lands_on_what_was_handed_in(wirelab: Run, full: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in full.iterdir()}
+    for folder in (full, full / "reports"):
+        done = wirelab("grade", LAB, full, "-o", folder)
+        assert done.returncode == 2 and b"inside the submission" in done.stderr
+    page = tmp_path / "page.html"
+    page.write_text("<p>mine</p>")
+    assert wirelab("grade", LAB, page, "-o", tmp_path, "--format", "html").returncode == 2
+    assert page.read_text() == "<p>mine</p>" and {path: path.read_bytes() for path in full.iterdir()} == before
+    assert wirelab("grade", LAB, full, PING, "--format", "html").returncode == 2
+
+
+def test_students_see_no_hidden_check(wirelab: Run, full: Path) -> None:
+    shown = json.loads(wirelab("grade", LAB, full, "--student", "--format", "json").stdout)
+    assert shown["view"] == "student" and shown["score"] is None and len(shown["items"]) == 5
+    report = wl.grade(LAB, full, student=True)
+    assert report.points is None and report.max_points is None and "no_copies" not in report.to_json()
+    for text in (report.to_html(), str(report), report.to_json()):
+        assert "handed in twice" not in text
+
+
+def test_labs_are_listed_shown_checked_and_begun(wirelab: Run, tmp_path: Path) -> None:
+    listed = json.loads(wirelab("labs", "list", "--labs", LABS, "--json").stdout)
+    assert {"every-outcome", "faulty"} <= {lab["id"] for lab in listed}
+    shown = wirelab("labs", "show", LAB, "--lang", "en").stdout.decode()
+    assert "12 probes were sent" in shown and "hidden" in shown
+    sound = wirelab("labs", "check", LAB)
+    assert (sound.returncode, sound.stderr) == (0, b"") and b"is sound: 10 cases, 6 checks" in sound.stdout
+    assert wirelab("labs", "check", LABS / "faulty").returncode == 1
+    assert b"8,960" in wirelab("labs", "check", LAB, "--case", "server-mss").stdout
+    assert b"did you mean server-mss?" in wirelab("labs", "check", LAB, "--case", "server-ms").stderr
+    assert wirelab("labs", "new", "mine", "--into", tmp_path).returncode == 0
+    assert wirelab("labs", "check", tmp_path / "mine").returncode == 0
+    assert wirelab("labs", "new", "mine", "--into", tmp_path).returncode == 2
+    assert json.loads(wirelab("labs", "schema").stdout)["title"] == "wirelab-result/1"
+
+
+def test_the_command_of_a_report_runs_in_a_shell(full: Path, wirelab: Run) -> None:
+    page = wl.grade(LAB, full, params={"port": 5201}).to_html("en")
+    commands = re.findall(r"<pre>(wirelab sql .*?)</pre>", page, re.DOTALL)
+    assert len(commands) == 4
+    for command in commands:
+        arguments = shlex.split(html.unescape(command))
+        done = wirelab(*arguments[1:], cwd=full)
+        assert done.returncode == 0 and done.stdout, (arguments, done.stderr)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_ends_a_query_without_an_end(tmp_path: Path) -> None:
+    lab = tmp_path / "faulty"
+    shutil.copytree(LABS / "faulty", lab)
+    rubric = lab / "rubric.toml"
+    rubric.write_text(rubric.read_text(encoding="utf-8").replace("time_limit_s = 1", "time_limit_s = 600"))
+    command = [sys.executable, "-m", "wirelab", "grade", os.fspath(lab), os.fspath(PING)]
+    for several in ([], [os.fspath(TCP)]):
+        run = subprocess.Popen([*command, *several], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(2)
+        assert run.poll() is None
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=20)
+        assert (run.returncode, errors) == (130, b"")
+
+
+def test_the_page_renders_in_a_browser(full: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium: the page was not rendered")
+    for lang, word in (("en", "Wireshark filter"), ("zh", "Wireshark 显示过滤器")):
+        page = tmp_path / f"page.{lang}.html"
+        case = LAB / "cases" / "server-mss" / "tcp.pcap"
+        page.write_text(wl.grade(LAB, [PING, case], lang=lang, params={"port": 6000}).to_html(), encoding="utf-8")
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]
+        options += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()]
+        done = subprocess.run([browser, *options], capture_output=True, timeout=120)
+        dom = done.stdout.decode()
+        assert word in dom and dom.count('<section class="item') == 6
+        assert b"CONSOLE" not in done.stderr, done.stderr.decode()
+
+
+def test_reports_do_not_share_what_a_caller_changes(full: Path) -> None:
+    report = wl.grade(LAB, full)
+    first: dict[str, Any] = report.to_dict()
+    first["items"].clear()
+    assert len(report.items) == 6
