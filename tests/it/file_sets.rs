@@ -14,7 +14,8 @@ fn a_ring_of_two_files_is_one_capture() {
     let scratch = Scratch::new("ring");
     let packets = traffic(36_000, 31);
     let whole = all_tables(vec![Input::from(pcap(&packets))], &with_threads(2)).unwrap();
-    for split in [1, 20_000, 35_990] {
+    // Places where no packet's copy, inside a tunnel or outside, lies in the other file.
+    for split in [1, 22_000, 35_990] {
         let split = split_near(&packets, split);
         let (first, second) = packets.split_at(split);
         let paths = [scratch.write("ring.pcap", &pcap(first)), scratch.write("ring.pcap1", &pcap(second))];
