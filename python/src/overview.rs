@@ -47,6 +47,7 @@ pub fn to_py<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyAny
     connections.set_item("count", seen.connection_count)?;
     connections.set_item("largest", cells::dicts(py, &seen.top_connections.batches)?)?;
     all.set_item("connections", connections)?;
+    all.set_item("tcp_happenings", happenings(py, seen)?)?;
     all.set_item("roce", roce(py, seen)?)?;
     all.set_item("pauses", pauses(py, seen)?)?;
     all.set_item("tunnels", tunnels(py, seen)?)?;
@@ -76,6 +77,19 @@ fn files<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> 
         one.set_item("frames", file.frames)?;
         one.set_item("first_time_ns", file.first_time_ns)?;
         one.set_item("last_time_ns", file.last_time_ns)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn happenings<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for happening in &seen.tcp_happenings {
+        let one = PyDict::new(py);
+        one.set_item("events", happening.events)?;
+        one.set_item("count", happening.count)?;
+        one.set_item("longest_ns", happening.longest_ns)?;
+        one.set_item("first", cells::dicts(py, std::slice::from_ref(&happening.first))?.get_item(0)?)?;
         list.append(one)?;
     }
     Ok(list)

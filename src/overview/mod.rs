@@ -1,6 +1,7 @@
 //! A capture at a glance, in one pass and bounded memory: what `wirelab info` and notebook cards show.
 
 mod groups;
+mod happenings;
 mod timeline;
 
 use std::collections::BinaryHeap;
@@ -19,6 +20,8 @@ use crate::tables::TableId;
 
 use groups::Words;
 pub use groups::{Groups, PauseCounts, ProbeCounts, TunnelCounts};
+pub use happenings::TcpHappening;
+use happenings::TcpHappenings;
 pub use timeline::Timeline;
 
 /// Connections that are told apart; the others are only counted.
@@ -41,6 +44,8 @@ pub struct Overview {
     pub connection_count: u64,
     /// The ten connections with the most payload, most first: one-row batches of `tcp_flows`.
     pub top_connections: TableData,
+    /// What held TCP connections up, by kind.
+    pub tcp_happenings: Vec<TcpHappening>,
     pub roce: RoceOverview,
     /// Pause frames by kind and class.
     pub pauses: Groups<(String, Option<u8>), PauseCounts>,
@@ -85,6 +90,7 @@ where
     let requests = [
         request(TableId::Packets, &["time", "original_bytes"]),
         ScanRequest::new(TableId::TcpFlows),
+        request(TableId::TcpEvents, &TcpHappenings::COLUMNS),
         request(TableId::Roce, &["opcode", "opcode_name", "aeth", "payload_bytes", "ecn"]),
         ScanRequest::new(TableId::RoceQps),
         ScanRequest::new(TableId::RoceEvents),
@@ -112,6 +118,7 @@ struct Gathered {
     timeline: Timeline,
     connection_count: u64,
     top: BinaryHeap<Connection>,
+    tcp_happenings: TcpHappenings,
     top_queue_pairs: BinaryHeap<Connection>,
     opcodes: Vec<(Option<String>, u64)>,
     roce: RoceOverview,
@@ -125,6 +132,7 @@ impl Gathered {
         match table {
             TableId::Packets => self.add_packets(&batch),
             TableId::TcpFlows => self.add_connections(&batch),
+            TableId::TcpEvents => self.tcp_happenings.add(&batch),
             TableId::Roce => self.add_roce(&batch),
             TableId::RoceQps => self.add_queue_pairs(&batch),
             TableId::RoceEvents => self.add_events(&batch),
@@ -272,6 +280,7 @@ impl Gathered {
             timeline: self.timeline,
             connection_count: self.connection_count,
             top_connections: table(TableId::TcpFlows, top),
+            tcp_happenings: self.tcp_happenings.0,
             roce: RoceOverview { opcodes: opcodes.collect(), top_queue_pairs, ..self.roce },
             pauses: self.pauses,
             tunnels: self.tunnels,

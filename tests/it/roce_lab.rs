@@ -222,9 +222,12 @@ fn every_lab_capture_reproduces_the_kernels_rxe_counters() {
     assert!(failures.is_empty(), "{} differences:\n{}", failures.len(), failures.join("\n"));
 }
 
+/// By source, IP identification, opcode and number.
+type SaidByPacket = BTreeMap<(String, i128, i128, i128), Vec<(String, String)>>;
+
 /// What is said of each packet of a capture, by what identifies the packet at both ends: source, IP identification, opcode
 /// and number.
-fn said_by_packet(path: &Path) -> BTreeMap<(String, i128, i128, i128), Vec<(String, String)>> {
+fn said_by_packet(path: &Path) -> SaidByPacket {
     let requests = [TableId::Roce, TableId::Packets].map(ScanRequest::new);
     let tables = tables(vec![Input::Path(path.to_path_buf())], &with_threads(2), &requests).unwrap();
     let (roce, packets) = (Rows::of(&tables[0]), Rows::of(&tables[1]));

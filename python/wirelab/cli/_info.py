@@ -60,6 +60,7 @@ class _Page:
             self.figures(),
             self.protocols(),
             self.connections(),
+            self.tcp_happenings(),
             self.queue_pairs(),
             self.events(),
             self.roce(),
@@ -192,6 +193,20 @@ class _Page:
         if roce["ce_count"]:
             marked = share(roce["ce_count"], roce["packets"])
             lines.append(f"  {self.say('ce_marked')}: {count(roce['ce_count'])} ({marked})")
+        return lines
+
+    def tcp_happenings(self) -> list[str]:
+        happened = self.seen["tcp_happenings"]
+        if not happened:
+            return []
+        lines = [self.title(self.say("tcp_happenings"))]
+        for one in happened:
+            message = printable(one["first"][f"message_{self.lang}"])
+            if one["events"] > 1:
+                longest = _format.duration(one["longest_ns"])
+                message = self.say("happened_often", count=count(one["events"]), longest=longest, first=message)
+            first, *rest = _text.wrapped(message, self.width - 4)
+            lines += [f"  - {first}", *("    " + line for line in rest)]
         return lines
 
     def queue_pairs(self) -> list[str]:
