@@ -93,6 +93,7 @@ class Capture:
     pause_intervals: Table
     tunnels: Table
     probes: Table
+    dns: Table
     icmp: Table
     arp: Table
     interfaces: Table

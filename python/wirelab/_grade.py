@@ -11,6 +11,7 @@ from . import _arguments, _core
 from ._errors import UsageError
 from ._words import LANGUAGES, default_lang
 
+
 class Report:
     """How a submission did. ``str()`` of it is the report as text; a notebook shows it as a page."""
 

@@ -150,10 +150,10 @@ impl DnsTracker {
 
 /// Names are the same in either case: some resolvers mix it to make guessing harder.
 fn key_of(place: &DnsPlace, message: &DnsMessage) -> Key {
-    let question = message.question.as_ref().map(|question| Question {
-        name: question.name.to_ascii_lowercase(),
-        ..question.clone()
-    });
+    let question = message
+        .question
+        .as_ref()
+        .map(|question| Question { name: question.name.to_ascii_lowercase(), ..question.clone() });
     (place.client.0, place.client.1, place.server.0, message.id, question, place.vni, place.interface)
 }
 
@@ -184,7 +184,10 @@ mod tests {
         DnsMessage { id, flags, question_count, answer_count, authority_count, additional_count, question, answers }
     }
 
-    fn all(mut tracker: DnsTracker) -> Vec<(u64, Option<u64>, Option<i64>, u32, u32)> {
+    /// Frame, frame of the response, round trip, retries, duplicates.
+    type Told = (u64, Option<u64>, Option<i64>, u32, u32);
+
+    fn all(mut tracker: DnsTracker) -> Vec<Told> {
         let mut rows = Vec::new();
         tracker.release(None, 0, 0, |done| {
             let response = done.response.as_ref().map(|response| response.0);
@@ -204,10 +207,7 @@ mod tests {
         tracker.on_message(place(5, 40), message(7, 0x8180, "a.example"));
         tracker.on_message(place(6, 50), message(7, 0x8180, "a.example"));
         let rows = all(tracker);
-        assert_eq!(
-            rows,
-            [(1, Some(5), Some(40), 0, 1), (2, Some(4), Some(20), 0, 0), (3, Some(3), None, 0, 0)]
-        );
+        assert_eq!(rows, [(1, Some(5), Some(40), 0, 1), (2, Some(4), Some(20), 0, 0), (3, Some(3), None, 0, 0)]);
     }
 
     #[test]

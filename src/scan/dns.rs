@@ -30,8 +30,7 @@ pub(super) fn follow(context: &Context<'_>, tracker: &mut DnsTracker) {
         let end = start.saturating_add(frame.payload_bytes as usize).min(bytes.len());
         let Ok(message) = DnsMessage::parse(&bytes[start..end]) else { continue };
         let (source, destination) = ((frame.src_ip, frame.src_port), (frame.dst_ip, frame.dst_port));
-        let (client, server) =
-            if message.is_response() { (destination, source) } else { (source, destination) };
+        let (client, server) = if message.is_response() { (destination, source) } else { (source, destination) };
         // What answers comes from the port of servers, what asks goes there.
         if server.1 != DnsMessage::PORT {
             continue;

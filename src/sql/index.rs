@@ -1,8 +1,8 @@
 //! Rows found by the value of a column. SQLite makes no index on virtual tables, so a join without one would be quadratic.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 
@@ -34,7 +34,7 @@ enum By {
 /// What is known of a column, found out when it is first asked.
 #[derive(Default)]
 pub(super) struct Facts {
-    index: OnceLock<Option<Index>>,
+    index: OnceLock<Option<Arc<Index>>>,
     probes: AtomicU32,
     rows_per_value: OnceLock<f64>,
     fits_integers: OnceLock<bool>,
@@ -43,18 +43,18 @@ pub(super) struct Facts {
 impl Facts {
     /// The index, from the second time on: for a single look-up, going through the rows is cheaper. `None` also where the
     /// query was stopped meanwhile.
-    pub fn index(&self, column: &Column, table: &Table, guard: &Guard) -> Option<&Index> {
+    pub fn index(&self, column: &Column, table: &Table, guard: &Guard) -> Option<Arc<Index>> {
         if let Some(index) = self.index.get() {
-            return index.as_ref();
+            return index.clone();
         }
         if self.probes.fetch_add(1, Ordering::Relaxed) == 0 {
             return None;
         }
-        let index = Index::build(column, table, guard);
+        let index = Index::build(column, table, guard).map(Arc::new);
         if guard.is_stopped() {
             return None;
         }
-        self.index.get_or_init(|| index).as_ref()
+        self.index.get_or_init(|| index).clone()
     }
 
     /// About how many rows have the same value.

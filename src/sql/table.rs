@@ -70,7 +70,7 @@ impl Table {
         self.columns.get(at)?.as_ref().map(|held| &held.column)
     }
 
-    pub fn index(&self, column: usize, guard: &Guard) -> Option<&Index> {
+    pub fn index(&self, column: usize, guard: &Guard) -> Option<Arc<Index>> {
         let held = self.columns.get(column)?.as_ref()?;
         held.facts.index(&held.column, self, guard)
     }

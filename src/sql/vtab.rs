@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "SQLite hands the two structures back by the address of their first field")]
 
 use std::borrow::Cow;
+use std::cell::Cell as Kept;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::ops::Range;
@@ -17,6 +18,7 @@ use rusqlite::{Connection, Error, Result};
 
 use super::column::{Cell, Kind};
 use super::guard::Guard;
+use super::index::Index;
 use super::plan::{Bound, Path, Plan, Probe, integer_probe, range_of, text_probe};
 use super::table::{Place, Slot, Table};
 
@@ -109,9 +111,8 @@ unsafe impl VTab<'_> for ArrowTable {
             walk: Walk::Rows(0..0),
             is_backward: false,
             row: 0,
-            place: Place::default(),
-            batch_rows: 0,
             is_end: true,
+            placed: Kept::new((0, table.place(0))),
         })
     }
 }
@@ -236,8 +237,8 @@ impl ArrowTable {
 enum Walk {
     /// All rows from here to there.
     Rows(Range<usize>),
-    /// Entries of the index on a column.
-    Picked { column: usize, entries: Range<usize> },
+    /// Entries of an index.
+    Picked { index: Arc<Index>, entries: Range<usize> },
     /// The rows that have the value, found by looking at each.
     Matching { column: usize, rows: Range<usize>, probe: Probe },
     /// The rows whose value is in the range, found by looking at each.
@@ -251,11 +252,11 @@ pub(super) struct Cursor {
     guard: Arc<Guard>,
     walk: Walk,
     is_backward: bool,
-    /// The current row, by number and by place.
+    /// Number of the current row.
     row: usize,
-    place: Place,
-    batch_rows: usize,
     is_end: bool,
+    /// The row whose place was found last, and that place: many queries count rows and never look at them.
+    placed: Kept<(usize, Place)>,
 }
 
 // SAFETY: `repr(C)` with the base first.
@@ -280,7 +281,8 @@ unsafe impl VTabCursor for Cursor {
     fn column(&self, context: &mut Context, at: c_int) -> Result<()> {
         let column = usize::try_from(at).ok().and_then(|at| self.table.column(at));
         let Some(column) = column else { return Err(failure("a column was not read")) };
-        match column.cell(self.place.batch, self.place.row) {
+        let place = self.place();
+        match column.cell(place.batch, place.row) {
             Cell::Null => Ok(()),
             Cell::Integer(number) => context.set_result(number),
             Cell::Real(number) => context.set_result(number),
@@ -334,7 +336,7 @@ impl Cursor {
             Probe::Text(text) => index.text(text),
             _ => 0..0,
         };
-        Walk::Picked { column, entries }
+        Walk::Picked { index, entries }
     }
 
     fn within(&self, column: usize, range: (i64, i64)) -> Walk {
@@ -348,7 +350,10 @@ impl Cursor {
             return Walk::Rows(first..end.max(first));
         }
         match self.table.index(column, &self.guard) {
-            Some(index) => Walk::Picked { column, entries: index.integers(low, high) },
+            Some(index) => {
+                let entries = index.integers(low, high);
+                Walk::Picked { index, entries }
+            }
             None => Walk::Within { column, rows: 0..self.table.rows(), range },
         }
     }
@@ -362,10 +367,8 @@ impl Cursor {
                 self.go_to(row);
                 return Ok(());
             }
-            Walk::Picked { column, entries } => {
-                let entry = step(entries, is_backward);
-                let index = self.table.index(*column, &self.guard);
-                let row = entry.and_then(|entry| index.and_then(|index| index.row(entry)));
+            Walk::Picked { index, entries } => {
+                let row = step(entries, is_backward).and_then(|entry| index.row(entry));
                 self.go_to(row);
                 return Ok(());
             }
@@ -381,10 +384,11 @@ impl Cursor {
                 return Err(interrupted());
             }
             let is_found = match &self.walk {
-                Walk::Matching { probe, .. } => probe.matches(column, self.place),
-                Walk::Within { range: (low, high), .. } => column
-                    .integer(self.place.batch, self.place.row)
-                    .is_some_and(|value| *low <= value && value <= *high),
+                Walk::Matching { probe, .. } => probe.matches(column, self.place()),
+                Walk::Within { range: (low, high), .. } => {
+                    let place = self.place();
+                    column.integer(place.batch, place.row).is_some_and(|value| *low <= value && value <= *high)
+                }
                 Walk::Rows(_) | Walk::Picked { .. } => true,
             };
             if is_found {
@@ -400,17 +404,23 @@ impl Cursor {
     /// Makes a row the current one.
     #[inline]
     fn go_to(&mut self, row: Option<usize>) {
-        let Some(row) = row else {
-            self.is_end = true;
-            return;
-        };
-        if row == self.row.wrapping_add(1) && self.place.row + 1 < self.batch_rows {
-            self.place.row += 1;
-        } else {
-            self.place = self.table.place(row);
-            self.batch_rows = self.table.batch_rows(self.place.batch);
+        match row {
+            Some(row) => self.row = row,
+            None => self.is_end = true,
         }
-        self.row = row;
+    }
+
+    /// Where the current row is.
+    #[inline]
+    fn place(&self) -> Place {
+        let (row, place) = self.placed.get();
+        if row == self.row {
+            return place;
+        }
+        let is_next = self.row == row.wrapping_add(1) && place.row + 1 < self.table.batch_rows(place.batch);
+        let found = if is_next { Place { row: place.row + 1, ..place } } else { self.table.place(self.row) };
+        self.placed.set((self.row, found));
+        found
     }
 }
 

@@ -19,9 +19,9 @@ mod tcp_tables;
 
 pub(crate) use capture_tables::*;
 pub(crate) use cell::{FrameList, NameSet, SackList, Symbol, TimeNs};
-pub use column::{ColumnDef, Projection, TableDef, type_name};
 #[cfg(feature = "sql")]
 pub(crate) use column::nearest;
+pub use column::{ColumnDef, Projection, TableDef, type_name};
 pub(crate) use column::{RowSubject, TableBuilder, TableRow};
 pub(crate) use control_tables::*;
 pub(crate) use flow_tables::*;

@@ -3,11 +3,12 @@
 
     python3 tests/differential/dns.py CORPUS --dump target/debug/examples/dump_tables --work DIR [--least 99.99]
 
-A message is one set of header fields and its first question, under its frame. Frames with an ICMP error are left out: tshark
-also reads the message that the error quotes. Meant, and counted apart: a second response and a second copy of a packet have no
-row of their own; a response that does not come from port 53, and a message cut within its header, have none at all; names with
-bytes that are no printable ASCII (wirelab shows them as `\\ddd`); and the counts of dynamic updates, which tshark shows under
-other names. Exit status 1 where fewer cells are equal than `--least` per cent, or a message has no row for another reason.
+A message is one set of header fields and its first question, under its frame. Frames with an ICMP error are left out:
+tshark also reads the message that the error quotes. Meant, and counted apart: a second response and a second copy of a
+packet have no row of their own; a response that does not come from port 53, and a message cut within its header, have
+none at all; names with bytes that are no printable ASCII (wirelab shows them as `\\ddd`); and the counts of dynamic
+updates, which tshark shows under other names. Exit status 1 where fewer cells are equal than `--least` per cent, or a
+message has no row for another reason.
 """
 
 import argparse

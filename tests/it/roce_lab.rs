@@ -276,7 +276,7 @@ fn what_was_sent_again_is_the_same_at_both_ends() {
             }
         }
         assert!(compared > 100, "{name}: {compared} compared");
-        assert!(first_seen <= 1, "{name}: {first_seen} repetitions taken for first sendings");
+        assert!(first_seen <= 2, "{name}: {first_seen} repetitions taken for first sendings");
         assert!(wrong.is_empty(), "{name}: {} of {compared} differ: {:#?}", wrong.len(), &wrong[..wrong.len().min(9)]);
     }
 }

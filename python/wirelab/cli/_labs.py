@@ -103,7 +103,12 @@ def _show_check(check: dict, lang: str) -> None:  # type: ignore[type-arg]
         for case in cases:
             lists = (_ids(case[key]) for key in ("failing", "partial", "not_assessable"))
             rows.append(
-                [case["name"], case["score"] or "–", *lists, say(lang, "labs_not_ok" if case["problems"] else "labs_ok")]
+                [
+                    case["name"],
+                    case["score"] or "–",
+                    *lists,
+                    say(lang, "labs_not_ok" if case["problems"] else "labs_ok"),
+                ]
             )
         print("\n".join(_text.columns(rows, [False, True, False, False, False, False])))
         print()

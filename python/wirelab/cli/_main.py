@@ -161,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
 
     grade = commands.add_parser("grade", help="submissions by a lab's rubric")
     grade.add_argument("lab", metavar="LAB", help="its name, or its folder; 'wirelab labs list' lists them")
-    grade.add_argument("submissions", metavar="SUBMISSION", nargs="+", help="folders, zips or files, one submission each")
+    grade.add_argument("submissions", metavar="SUBMISSION", nargs="+", help="folders, zips or files, each a submission")
     grade.add_argument("--each", action="store_true", help="what is in each folder named is a submission of its own")
     grade.add_argument("--format", choices=_grade.FORMATS, default="text", help="(default: text)")
     grade.add_argument("-o", "--output", metavar="DIR", help="write a file for each submission into this folder")
@@ -210,7 +210,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_labs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--labs", metavar="DIR", action="append", help="a folder with labs of your own; may be repeated")
+    parser.add_argument("--labs", metavar="DIR", action="append", help="a folder with your own labs; may be repeated")
     parser.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
 
 

@@ -103,7 +103,7 @@ pub(crate) struct LeftOut {
 pub(crate) struct Fabric {
     pairs: Vec<Pair>,
     pair_index: HashMap<PairKey, u32>,
-    channels: Vec<Box<Channel>>,
+    channels: Vec<Channel>,
     /// By pair, direction of the requests, queue pair they go to (and come from, for datagrams), service.
     requests: HashMap<(u32, u8, u64, Service), u32>,
     /// By pair, direction of the requests, queue pair they come from.
@@ -237,7 +237,7 @@ impl Fabric {
             pair,
             direction,
         };
-        let mut channel = Box::new(Channel::new(ends, seen));
+        let mut channel = Channel::new(ends, seen);
         if source.is_some() {
             channel.paired_by = PairedBy::Deth;
         } else if service != Service::Ud {
@@ -434,7 +434,7 @@ impl Fabric {
     }
 
     /// Queue pairs that are new since the last call, for numbering.
-    pub fn unnumbered(&mut self) -> impl Iterator<Item = &mut Box<Channel>> {
+    pub fn unnumbered(&mut self) -> impl Iterator<Item = &mut Channel> {
         let from = std::mem::replace(&mut self.numbered, self.channels.len());
         self.channels.iter_mut().skip(from)
     }
@@ -458,11 +458,11 @@ impl Fabric {
     }
 
     pub fn channel(&self, index: u32) -> Option<&Channel> {
-        self.channels.get(index as usize).map(Box::as_ref)
+        self.channels.get(index as usize)
     }
 
     pub fn channels(&self) -> impl Iterator<Item = &Channel> {
-        self.channels.iter().map(Box::as_ref)
+        self.channels.iter()
     }
 
     pub fn tap(&self, channel: &Channel) -> Tap {

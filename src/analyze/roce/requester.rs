@@ -52,6 +52,8 @@ pub(super) struct Sending {
 pub(super) struct Requester {
     /// Numbers that passed the tap, ascending.
     seen: VecDeque<Seen>,
+    /// Numbers before it passed and are no longer remembered.
+    forgotten: Option<Psn>,
     /// After the furthest number sent; `None` before the first.
     next: Option<Psn>,
     /// After the last number sent.
@@ -59,6 +61,7 @@ pub(super) struct Requester {
     /// Everything before it is acknowledged.
     acknowledged: Psn,
     newest_ip_id: Option<u16>,
+    last_ip_id: Option<u16>,
     /// Requests so far, and those with the identification of an earlier one.
     requests: u64,
     copies: u64,
@@ -136,7 +139,13 @@ impl Requester {
                 return Sending { sent, cause: None, evidence, is_rewind: false, is_fresh: false };
             }
         }
-        let is_in_hole = known.is_none() && self.seen.front().is_some_and(|oldest| !psn.is_before(oldest.psn));
+        // A repetition may overtake what it repeats: the older identification is the original's.
+        let is_older = |seen: Seen| ip_id.is_some_and(|id| (id.wrapping_sub(seen.ip_id) as i16) < 0);
+        if known.is_some_and(is_older) {
+            let evidence = evidence.with(Evidence::OLDER_IP_ID);
+            return Sending { sent: Sent::New, cause: None, evidence, is_rewind: false, is_fresh: false };
+        }
+        let is_in_hole = known.is_none() && self.is_remembered(psn);
         let by_id = ip_id.zip(self.newest_ip_id).map(|(id, newest)| id.wrapping_sub(newest) as i16);
         if is_in_hole && by_id.is_some_and(|by| by < 0) {
             self.remember(psn, request);
@@ -215,7 +224,7 @@ impl Requester {
                 self.nak = None;
             }
             while self.seen.len() > HISTORY && self.seen.front().is_some_and(|seen| seen.psn.is_before(psn)) {
-                self.seen.pop_front();
+                self.forget_oldest();
             }
         }
         is_news
@@ -237,10 +246,23 @@ impl Requester {
     /// Gives memory back while nothing is outstanding.
     pub fn rest(&mut self) {
         if !self.has_outstanding() {
-            let keep = self.seen.len().saturating_sub(HISTORY);
-            self.seen.drain(..keep);
+            while self.seen.len() > HISTORY {
+                self.forget_oldest();
+            }
             self.seen.shrink_to(HISTORY);
         }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.seen.pop_front() {
+            self.forgotten = Some(oldest.psn.plus(1));
+        }
+    }
+
+    /// Whether it would be known if the number had passed the tap.
+    fn is_remembered(&self, psn: Psn) -> bool {
+        let is_late = self.forgotten.is_some_and(|forgotten| psn.is_before(forgotten));
+        !is_late && self.seen.front().is_some_and(|oldest| !psn.is_before(oldest.psn))
     }
 
     fn find(&self, psn: Psn) -> Option<Seen> {
@@ -254,6 +276,9 @@ impl Requester {
     }
 
     fn remember(&mut self, psn: Psn, request: &Request) {
+        if self.forgotten.is_some_and(|forgotten| psn.is_before(forgotten)) {
+            return;
+        }
         let Request { ttl, if_index, .. } = *request;
         let seen = Seen { psn, ip_id: request.ip_id.unwrap_or(0), ttl, if_index };
         if self.seen.back().is_none_or(|last| last.psn.is_before(psn)) {
@@ -266,16 +291,18 @@ impl Requester {
             }
         }
         if self.seen.len() > MOST_SEEN {
-            self.seen.pop_front();
+            self.forget_oldest();
         }
     }
 
     /// Identifications tell the order of sending unless two packets in a row have the same one.
     fn note_ip_id(&mut self, request: &Request) {
         let Some(id) = request.ip_id else { return };
-        if self.newest_ip_id == Some(id) {
-            self.is_ip_id_useless = true;
+        self.is_ip_id_useless |= self.last_ip_id == Some(id);
+        self.last_ip_id = Some(id);
+        // The newest, not the last to come: packets overtake each other.
+        if self.newest_ip_id.is_none_or(|newest| id.wrapping_sub(newest) as i16 > 0) {
+            self.newest_ip_id = Some(id);
         }
-        self.newest_ip_id = Some(id);
     }
 }

@@ -61,7 +61,7 @@ fn answer(syndrome: u8, psn: u32) -> Craft {
 }
 
 impl Craft {
-    fn to_qp(mut self, qp: u32) -> Self {
+    fn for_qp(mut self, qp: u32) -> Self {
         self.packet.dest_qp = qp;
         self
     }
@@ -279,7 +279,7 @@ fn silence_before_it_makes_a_repetition_a_timeout_and_tries_without_end_go_unans
     // Longer without a try than ever between two: it has likely given up.
     let mut lab = Lab::default();
     lab.all([send(5)]).wait(67 * MS).all([send(5)]).wait(67 * MS).all([send(5)]).wait(900 * MS);
-    lab.see(send(1).to_qp(0x77)).finish();
+    lab.see(send(1).for_qp(0x77)).finish();
     assert_eq!(lab.events(0, RoceEventKind::Unanswered)[0].end_reason, Some("gave_up"));
 }
 
@@ -332,6 +332,14 @@ fn an_original_that_was_overtaken_is_no_repetition() {
 }
 
 #[test]
+fn a_repetition_that_overtakes_its_original_is_still_the_repetition() {
+    let mut lab = Lab::default();
+    lab.all([send(0).id(50), send(1).id(60), send(1).id(51), answer(ACK, 1)]).finish();
+    assert_eq!((lab.said(2).0, lab.said(3).0), ("retransmit", "new"));
+    assert_eq!((lab.channel(0).counts.resent_total(), lab.channel(0).counts.request_bytes), (1, 2_048));
+}
+
+#[test]
 fn a_damaged_packet_counts_for_nothing_and_its_repetition_is_taken() {
     let mut lab = Lab::default();
     let damaged = Craft { is_icrc_bad: true, ..send(1) };
@@ -363,9 +371,9 @@ fn a_notification_of_either_code_is_matched_to_the_queue_pair_it_slows() {
 #[test]
 fn acknowledgements_pair_queue_pairs_whose_numbers_lie_apart_and_say_how_sure_that_is() {
     let mut lab = Lab::default();
-    let ack = |qp, psn| answer(ACK, psn).to_qp(qp);
+    let ack = |qp, psn| answer(ACK, psn).for_qp(qp);
     for step in 0..4 {
-        lab.all([send(1_000 + step).to_qp(0x20), send(500_000 + step).to_qp(0x21)]);
+        lab.all([send(1_000 + step).for_qp(0x20), send(500_000 + step).for_qp(0x21)]);
         lab.all([ack(0x11, 500_000 + step), ack(0x10, 1_000 + step)]);
     }
     lab.finish();
@@ -377,8 +385,8 @@ fn acknowledgements_pair_queue_pairs_whose_numbers_lie_apart_and_say_how_sure_th
 #[test]
 fn queue_pairs_that_all_begin_at_number_0_are_paired_by_equal_numbers_with_low_confidence() {
     let mut lab = Lab::default();
-    lab.all([send(0).to_qp(0x20), send(0).to_qp(0x21), send(0).to_qp(0x22)]);
-    lab.see(answer(ACK, 0).to_qp(0x21)).finish();
+    lab.all([send(0).for_qp(0x20), send(0).for_qp(0x21), send(0).for_qp(0x22)]);
+    lab.see(answer(ACK, 0).for_qp(0x21)).finish();
     assert_eq!(lab.channel(1).paired_by, PairedBy::SameNumber);
     assert_eq!((lab.channel(1).confidence(), lab.channel(0).confidence()), (Some("low"), None));
 }
@@ -429,7 +437,7 @@ fn a_log_that_names_both_ends_pairs_them_for_certain() {
     let end = |host, qpn, psn| RoceEndpoint { ip: Ip::v4([10, 0, 0, host]), qpn, psn, rkey: None, vaddr: None };
     let mut lab = Lab::default();
     lab.fabric.set_endpoints(&[end(A, 0x10, 300), end(B, 0x20, 90_000), end(A, 0x11, 700_000), end(B, 0x21, 5)]);
-    lab.all([send(300), send(700_000).to_qp(0x21)]).finish();
+    lab.all([send(300), send(700_000).for_qp(0x21)]).finish();
     let told = |at| (lab.channel(at).ends.requester_qp, lab.channel(at).paired_by, lab.channel(at).confidence());
     assert_eq!(told(0), (Some(0x10), PairedBy::Log, Some("certain")));
     assert_eq!(told(1), (Some(0x11), PairedBy::Log, Some("certain")));

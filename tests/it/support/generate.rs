@@ -106,7 +106,7 @@ impl Numbers {
 }
 
 /// `frames` frames of many flows, microseconds apart: TCP connections with handshakes, losses, resent and overtaken segments
-/// and closing, reused ports, UDP, pings, RoCE, VXLAN, ARP and PFC; and some frames twice, as a mirror port gives them.
+/// and closing, reused ports, UDP, DNS, pings, RoCE, VXLAN, ARP and PFC; and some frames twice, as a mirror port gives them.
 pub fn traffic(frames: usize, seed: u64) -> Vec<Packet> {
     let mut numbers = Numbers::new(seed);
     let mut connections: Vec<_> = (0..400).map(|number| Connection::new(number, &mut numbers)).collect();
@@ -120,7 +120,8 @@ pub fn traffic(frames: usize, seed: u64) -> Vec<Packet> {
                 let at = numbers.below(connections.len() as u32) as usize;
                 connections[at].next_segment(&mut numbers)
             }
-            75..85 => {
+            75..78 => dns(&mut numbers),
+            78..85 => {
                 let (host, port) = (numbers.below(200) as u8, 20_000 + numbers.below(300) as u16);
                 udp([10, 1, 1, host], [10, 1, 2, 7], (port, 5201), numbers.below(1_200) as usize)
             }
@@ -186,6 +187,23 @@ fn set_ip_id(frame: &mut [u8], id: u16) {
 pub fn udp(src: [u8; 4], dst: [u8; 4], ports: (u16, u16), payload_bytes: usize) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, src[3]], [2, 0, 0, 0, 1, dst[3]]).ipv4(src, dst, 64);
     written(builder.udp(ports.0, ports.1), &vec![0x55; payload_bytes])
+}
+
+/// A query of one of 40 clients for one of 6 names, or a response that fits one of them now and then.
+fn dns(numbers: &mut Numbers) -> Vec<u8> {
+    let (client, name) = (numbers.below(40) as u8, b'a' + numbers.below(6) as u8);
+    let is_response = numbers.below(2) == 1;
+    let (id, flags) =
+        (numbers.below(4) as u8, if is_response { [0x81, 0x80 | (numbers.below(2) * 3) as u8] } else { [1, 0] });
+    let mut payload = vec![0, id, flags[0], flags[1], 0, 1, 0, u8::from(is_response), 0, 0, 0, 0];
+    payload.extend([1, name, 3, b's', b'v', b'c', 0, 0, 1, 0, 1]);
+    if is_response {
+        payload.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 30, 0, 4, 10, 96, 0, name]);
+    }
+    let (host, server) = ([10, 1, 5, client], [10, 96, 0, 10]);
+    let (src, dst, ports) = if is_response { (server, host, (53, 40_000)) } else { (host, server, (40_000, 53)) };
+    let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, src[3]], [2, 0, 0, 0, 1, dst[3]]).ipv4(src, dst, 64);
+    written(builder.udp(ports.0, ports.1), &payload)
 }
 
 fn written<S: Writable>(step: S, payload: &[u8]) -> Vec<u8> {

@@ -238,6 +238,9 @@ impl Channel {
                 return;
             }
             Sent::NetworkDuplicate => path.add_touched_before(to),
+            Sent::New if !sending.is_fresh && self.ends.service != Service::Ud => {
+                self.relabel(psn, packet.payload_bytes)
+            }
             Sent::Retransmit => self.on_resent(&sending, &request, packet.payload_bytes, mark, path, silence_from_ns),
             _ => {}
         }
@@ -272,6 +275,17 @@ impl Channel {
             self.settle(&waiting, false, path, out);
         }
         self.release(out, index);
+    }
+
+    /// The original of `psn` comes after its repetition: what was taken for it was the repetition.
+    fn relabel(&mut self, psn: Psn, payload_bytes: u32) {
+        let is_it = |waiting: &&mut Waiting| waiting.psn == psn && waiting.sent == Sent::New;
+        let Some(earlier) = self.waiting.iter_mut().rev().find(is_it) else { return };
+        (earlier.sent, earlier.cause) = (Sent::Retransmit, Some(Cause::Unknown));
+        self.counts.resent[Cause::Unknown as usize] += 1;
+        self.counts.resent_bytes += u64::from(payload_bytes);
+        // Both were counted as sent for the first time.
+        self.counts.request_bytes = self.counts.request_bytes.saturating_sub(u64::from(payload_bytes));
     }
 
     /// A datagram has no relation to the numbers before it: they count packets to all destinations.
