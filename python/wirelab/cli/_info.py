@@ -45,6 +45,10 @@ def for_programs(seen: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+#: Least payload for which a goodput is shown.
+_RATE_BYTES = 10_000
+
+
 class _Page:
     """The parts of the page, each a list of lines; a part without content is left out."""
 
@@ -170,7 +174,8 @@ class _Page:
                     _resent(one),
                     duration(one["handshake_rtt_ns"]),
                     "/".join(dict.fromkeys(known)) or _format.NOTHING,
-                    rate(one[f"{best}_goodput_bps"]),
+                    # A few segments in a burst are no rate.
+                    rate(one[f"{best}_goodput_bps"] if one[f"{best}_bytes"] >= _RATE_BYTES else None),
                 ]
             )
         which = "connections_all" if len(largest) == total else "connections_title"
