@@ -183,7 +183,7 @@ impl Library {
                 let there_are = if known.is_empty() {
                     "there are none".to_owned()
                 } else {
-                    format!("the labs are {}", known.join(", "))
+                    format!("the labs are {}; for your own, give the folder, or --labs DIR", known.join(", "))
                 };
                 Err(Error::Usage(format!("there is no lab {name}{hint}; {there_are}")))
             }

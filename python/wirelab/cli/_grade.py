@@ -229,7 +229,7 @@ def _show_summary(submissions: Sequence[str], results: Sequence[Any], lang: str)
             rows.append([name, "–", say(lang, "grade_stopped"), say(lang, "grade_yes"), ""])
             continue
         score, most = report._data.points()
-        lost = [name for name in report._data.ids(None) if name not in set(report._data.ids("pass"))]
+        lost = [item["id"] for item in report.items if item["status"] != "pass" and item["counted"] != "excluded"]
         rows.append(
             [
                 name,

@@ -314,7 +314,9 @@ impl Bench<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(Vec<Evidence>, Option<String>), Error> {
         match &found.why {
-            Some(Why::Unmet { finding, .. } | Why::Damaged(finding)) => {
+            Some(Why::Unmet { finding, .. }) => return Ok((vec![evidence::of_finding(finding)], None)),
+            // A file that was cut shows no frame of its own: then those that the check found are all there is to look at.
+            Some(Why::Damaged(finding)) if !finding.frames.is_empty() || check.evidence.is_none() => {
                 return Ok((vec![evidence::of_finding(finding)], None));
             }
             Some(why) if !why.has_answer() => return Ok((Vec::new(), None)),
@@ -333,7 +335,10 @@ impl Bench<'_> {
 
     fn item(&mut self, check: &Check, found: Found, mut shown: Vec<Evidence>, has_evidence_fault: bool) -> Item {
         let mut places = self.places(check, &found, &shown);
-        let filter = check.display_filter.as_ref().map(|text| self.fill(check, text, &places).en);
+        let has_frame = shown.iter().any(|evidence| !evidence.frames.is_empty());
+        // A filter that names frames is none where there are none.
+        let template = check.display_filter.as_ref().filter(|text| has_frame || !text.contains("{{frames}}"));
+        let filter = template.map(|text| self.fill(check, text, &places).en);
         for evidence in &mut shown {
             if evidence.filter.is_none() {
                 evidence.filter = filter.clone().or_else(|| evidence::frames_filter(&evidence.frames));

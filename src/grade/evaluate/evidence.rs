@@ -69,7 +69,8 @@ pub(super) fn of_answer(answer: &sql::Rows, input: Option<&str>, inputs: &[Input
 pub(super) fn of_finding(finding: &QualityFinding) -> Evidence {
     let mut evidence = empty(Some(finding.input.clone()), finding.file.clone());
     evidence.frames = finding.frames.iter().copied().take(MOST_FRAMES).collect();
-    evidence.has_more = u64::try_from(finding.count).is_ok_and(|count| count > evidence.frames.len() as u64);
+    let named = evidence.frames.len() as u64;
+    evidence.has_more = named > 0 && u64::try_from(finding.count).is_ok_and(|count| count > named);
     evidence.filter = frames_filter(&evidence.frames);
     evidence
 }
