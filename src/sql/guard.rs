@@ -14,12 +14,13 @@ use rusqlite::limits::Limit;
 
 use crate::observe::Observer;
 
-/// Virtual machine instructions between two looks at whether the query shall stop: some ten microseconds.
-const LOOK_INSTRUCTIONS: i32 = 1_000;
+/// Virtual machine instructions between two looks at whether the query shall stop: about a microsecond, and not much longer
+/// than a few of the slowest function calls that [`VALUE_BYTES`] allows.
+const LOOK_INSTRUCTIONS: i32 = 100;
 /// The observer is asked this often, the clock as well.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Longest text, or other single value, that a query may make.
-const VALUE_BYTES: u64 = 64 << 20;
+const VALUE_BYTES: u64 = 8 << 20;
 /// What a value may have however little the result may: SQLite's own texts, such as the columns of a table, count too.
 const LEAST_VALUE_BYTES: u64 = 1 << 20;
 /// Longest query.

@@ -121,14 +121,20 @@ pub fn assign(inputs: &[InputSpec], submission: &Submission) -> Assignment {
     solver.finish(&named)
 }
 
-/// Files whose name fits.
+/// Files whose name fits: the file's own name, or, where no file of the input's kind has such a name, that of a folder
+/// around it. A folder that is called after the lab would fit every input.
 fn named(input: &InputSpec, files: &[SubmittedFile]) -> Vec<usize> {
     if input.patterns.is_empty() {
         return (0..files.len()).collect();
     }
     let matchers: Vec<_> = input.patterns.iter().filter_map(|pattern| matcher(pattern).ok()).collect();
-    let fits = |file: &SubmittedFile| matchers.iter().any(|m| m.is_match(&file.name) || m.is_match(file.base_name()));
-    files.iter().enumerate().filter(|(_, file)| fits(file)).map(|(at, _)| at).collect()
+    let by = |name: fn(&SubmittedFile) -> &str| -> Vec<usize> {
+        let fits = |file: &SubmittedFile| matchers.iter().any(|matcher| matcher.is_match(name(file)));
+        files.iter().enumerate().filter(|(_, file)| fits(file)).map(|(at, _)| at).collect()
+    };
+    let own = by(SubmittedFile::base_name);
+    let has_kind = own.iter().any(|at| files.get(*at).is_some_and(|file| input.kind.fits(file)));
+    if has_kind { own } else { by(|file| file.name.as_str()) }
 }
 
 struct Solver<'a> {

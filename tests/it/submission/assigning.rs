@@ -42,6 +42,16 @@ fn codes(assignment: &Assignment) -> Vec<&'static str> {
 }
 
 #[test]
+fn a_folder_called_after_the_lab_does_not_make_every_file_fit() {
+    let folder = "实验-1500-9000";
+    let (standard, jumbo) = (format!("{folder}/mtu1500.pcap"), format!("{folder}/mtu9000.pcap"));
+    let submission = submission(&[(&standard, &capture()), (&jumbo, &other_capture())]);
+    let found = assign(&two_captures(), &submission);
+    assert_eq!(outcomes(&found, &submission), [standard, jumbo]);
+    assert_eq!((codes(&found), found.unused.len()), (vec![], 0));
+}
+
+#[test]
 fn names_decide_whatever_their_case_and_folder() {
     let submission = submission(&[("lab/Jumbo/run.PCAP", &capture()), ("lab/STANDARD.pcap", &other_capture())]);
     let found = assign(&two_captures(), &submission);
