@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _show
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 10
 
 
-class Tabular:
+class Tabular(ABC):
     """Rows and columns that speak the Arrow PyCapsule interface."""
 
     __slots__ = ("_columns", "_name")
@@ -47,12 +48,13 @@ class Tabular:
         return {name: meanings[name] for name in self._columns}
 
     @property
+    @abstractmethod
     def num_rows(self) -> int:
         """Number of rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rows(self, start: int, limit: int) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
+        """Some of them, as tuples."""
 
     def __len__(self) -> int:
         return self.num_rows

@@ -3,6 +3,7 @@
 mod connection;
 mod dns;
 mod duplicates;
+mod event_list;
 mod holes;
 mod pause;
 mod probe;

@@ -1,9 +1,7 @@
 //! What is told of a queue pair: events with a start, an end and the frames that show them.
 
+use crate::analyze::event_list::{EventList, ListedEvent};
 use crate::analyze::{Frames, Mark};
-
-/// Events of one queue pair that are listed; what comes after is counted.
-const LISTED_EVENTS: usize = 1_000;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,33 +89,16 @@ impl RoceEvent {
     }
 }
 
+impl ListedEvent for RoceEvent {
+    fn as_rest(&self) -> Self {
+        Self { end_ns: self.end_ns, ..Self::at(RoceEventKind::NotListed, self.start) }
+    }
+
+    fn add_to_rest(&mut self, other: &Self) {
+        self.count += 1;
+        self.end_ns = self.end_ns.max(other.end_ns);
+    }
+}
+
 /// The events of one queue pair so far.
-#[derive(Debug, Default)]
-pub(super) struct RoceEvents {
-    list: Vec<RoceEvent>,
-    more: Option<Box<RoceEvent>>,
-}
-
-impl RoceEvents {
-    pub fn push(&mut self, event: RoceEvent) {
-        if self.list.len() < LISTED_EVENTS {
-            self.list.push(event);
-            return;
-        }
-        match &mut self.more {
-            Some(more) => {
-                more.count += 1;
-                more.end_ns = more.end_ns.max(event.end_ns);
-            }
-            None => {
-                let end_ns = event.end_ns;
-                self.more =
-                    Some(Box::new(RoceEvent { end_ns, ..RoceEvent::at(RoceEventKind::NotListed, event.start) }));
-            }
-        }
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &RoceEvent> {
-        self.list.iter().chain(self.more.as_deref())
-    }
-}
+pub(super) type RoceEvents = EventList<RoceEvent>;

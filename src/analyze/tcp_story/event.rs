@@ -1,10 +1,9 @@
 //! What is told of a connection: events with a start, an end and the frames that show them.
 
+use crate::analyze::event_list::{EventList, ListedEvent};
+
 /// Frames that an event lists; more are only counted.
 pub const LISTED_FRAMES: usize = 20;
-
-/// Events of one connection that are listed; what comes after is counted in one [`EventKind::NotListed`].
-pub const LISTED_EVENTS: usize = 1_000;
 
 /// A frame and its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,37 +137,16 @@ impl Event {
     }
 }
 
+impl ListedEvent for Event {
+    fn as_rest(&self) -> Self {
+        Self { end_ns: self.end_ns, ..Self::at(EventKind::NotListed, self.dir, self.start) }
+    }
+
+    fn add_to_rest(&mut self, other: &Self) {
+        self.count += 1;
+        self.end_ns = self.end_ns.max(other.end_ns);
+    }
+}
+
 /// The events of one connection so far.
-#[derive(Clone, Debug, Default)]
-pub struct Events {
-    list: Vec<Event>,
-    more: Option<Box<Event>>,
-}
-
-impl Events {
-    pub fn push(&mut self, event: Event) {
-        if self.list.len() < LISTED_EVENTS {
-            self.list.push(event);
-            return;
-        }
-        match &mut self.more {
-            Some(more) => {
-                more.count += 1;
-                more.end_ns = more.end_ns.max(event.end_ns);
-            }
-            None => {
-                let end_ns = event.end_ns;
-                self.more = Some(Box::new(Event { end_ns, ..Event::at(EventKind::NotListed, event.dir, event.start) }));
-            }
-        }
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Event> {
-        self.list.iter().chain(self.more.as_deref())
-    }
-
-    /// Leaves out what turned out not to be known.
-    pub fn retain(&mut self, keep: impl FnMut(&Event) -> bool) {
-        self.list.retain(keep);
-    }
-}
+pub type Events = EventList<Event>;

@@ -397,7 +397,7 @@ fn a_flood_of_events_is_counted_and_not_kept() {
     let (events, summary) = tale.finish();
     let listed = events.iter().filter(|event| event.kind == EventKind::Idle).count() as u64;
     let more = events.iter().find(|event| event.kind == EventKind::NotListed).unwrap();
-    assert_eq!(listed, event::LISTED_EVENTS as u64);
+    assert_eq!(listed, crate::analyze::event_list::LISTED_EVENTS as u64);
     // 1,499 pauses and the handshake.
     assert_eq!(listed + more.count, 1_500);
     assert_eq!(summary.sides[0].idle_ns, Some(1_499 * 990 * MS));
