@@ -7,6 +7,11 @@ export CARGO_TARGET_DIR
 BIN := $(VENV)/bin
 # cargo-nextest runs tests in parallel processes; without it cargo's own runner does.
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
+ifneq ($(NEXTEST),)
+RUST_TESTS = cargo nextest run $(TOGETHER) -p wirelab-bench
+else
+RUST_TESTS = cargo test $(TOGETHER) -p wirelab-bench --lib --bins --tests
+endif
 # Options of `make bench`, such as BENCH=--quick or BENCH=--full.
 BENCH ?=
 FUZZ_SECONDS ?= 30
@@ -34,18 +39,18 @@ build: setup ## build the Python package into the environment
 demo: build ## analyse the sample captures
 	@$(BIN)/python sample-captures/demo.py
 
-test: test-rust test-python ## run all tests
+# The Python packages are fetched while cargo compiles.
+test: ## run all tests
+	@$(MAKE) --no-print-directory setup & fetching=$$!; \
+		$(RUST_TESTS) --no-run && wait $$fetching
+	@$(MAKE) --no-print-directory test-rust test-python
 
 test-rust:
-ifneq ($(NEXTEST),)
-	cargo nextest run $(TOGETHER) -p wirelab-bench
-else
-	cargo test $(TOGETHER) -p wirelab-bench --lib --bins --tests
-endif
+	$(RUST_TESTS)
 	cargo test $(TOGETHER) --doc
 
 test-python: build
-	$(BIN)/python -m pytest -q python/tests benches/tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal python/tests benches/tests
 
 lint: setup ## formatting, clippy, ruff
 	cargo fmt --all --check
