@@ -56,6 +56,7 @@ lint: setup ## formatting, clippy, ruff
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo check -p wirelab --no-default-features
+	cargo check -p wirelab
 	$(BIN)/ruff check python benches sample-captures tests
 	$(BIN)/ruff format --check python benches sample-captures tests
 

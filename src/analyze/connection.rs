@@ -132,34 +132,9 @@ pub(crate) struct Connection {
     /// Where the tap is.
     pub vantage: VantagePoint,
     pub handshake_rtt_ns: Option<i64>,
-    has_other_than_syn: bool,
-    segments: u64,
 }
 
 impl Connection {
-    /// Whether this segment belongs to a connection after this one, on the same addresses and ports.
-    pub fn is_succeeded_by(&self, sender: u8, tcp: &TcpHeader) -> bool {
-        let is_syn = tcp.has_flag(TcpHeader::SYN) && !tcp.has_flag(TcpHeader::ACK);
-        if !is_syn || self.segments == 0 {
-            return false;
-        }
-        match self.sides[usize::from(sender & 1)].isn {
-            Some(isn) => isn != tcp.seq,
-            // Both ends may open at the same time (RFC 9293 3.5); anything but SYNs before means an older connection.
-            None => self.has_other_than_syn,
-        }
-    }
-
-    /// All that telling connections apart needs; [`Self::on_segment`] includes it.
-    pub fn identify(&mut self, sender: u8, tcp: &TcpHeader) {
-        self.segments += 1;
-        let is_syn = tcp.has_flag(TcpHeader::SYN);
-        self.has_other_than_syn |= !is_syn || tcp.has_flag(TcpHeader::ACK);
-        if is_syn {
-            self.sides[usize::from(sender & 1)].isn = Some(tcp.seq);
-        }
-    }
-
     /// SYN and SYN,ACK of a handshake in which each came once, so that one surely answers the other.
     pub fn handshake_times(&self) -> Option<(i64, i64)> {
         let [low, high] = &self.sides;
@@ -170,9 +145,11 @@ impl Connection {
     /// `is_copy`: the same packet was captured before, at the same place.
     pub fn on_segment(&mut self, seen: &SeenSegment<'_>) {
         let SeenSegment { tcp, time_ns, payload_bytes, .. } = *seen;
-        self.identify(seen.sender, tcp);
         let (sender, peer) = (usize::from(seen.sender & 1), usize::from(seen.sender & 1 ^ 1));
         let is_syn = tcp.has_flag(TcpHeader::SYN);
+        if is_syn {
+            self.sides[sender].isn = Some(tcp.seq);
+        }
         let is_ack = tcp.has_flag(TcpHeader::ACK);
         let is_rst = tcp.has_flag(TcpHeader::RST);
         self.on_handshake(sender, time_ns, tcp);
@@ -297,18 +274,6 @@ mod tests {
         // The peer acknowledged only half of it.
         feed(&mut connection, 1, None, &segment(TcpHeader::ACK, 5, start.wrapping_add(1_000)), 0);
         assert_eq!(connection.sides[0].unique_bytes(), 1_000);
-    }
-
-    #[test]
-    fn a_syn_with_another_number_is_another_connection_and_a_resent_one_is_not() {
-        let mut connection = Connection::default();
-        feed(&mut connection, 0, None, &segment(TcpHeader::SYN, 10, 0), 0);
-        assert!(!connection.is_succeeded_by(0, &segment(TcpHeader::SYN, 10, 0)));
-        assert!(connection.is_succeeded_by(0, &segment(TcpHeader::SYN, 11, 0)));
-        // Simultaneous open.
-        assert!(!connection.is_succeeded_by(1, &segment(TcpHeader::SYN, 77, 0)));
-        feed(&mut connection, 1, None, &segment(TcpHeader::ACK, 77, 11), 0);
-        assert!(connection.is_succeeded_by(1, &segment(TcpHeader::SYN, 78, 0)));
     }
 
     #[test]

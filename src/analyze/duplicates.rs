@@ -5,11 +5,12 @@
 //! retransmission shares. Who made the copy is not said here: a network can
 //! duplicate packets too, and then the receiver's D-SACK tells (see [`CopyRanges`]).
 
+use super::recent::Recent;
+
 /// A copy comes at most this long after its original: delays of mirror ports, bridges and routers on the way.
 const COPY_NS: i64 = 100_000_000;
-/// Packets of one shard that are remembered: sets of ways.
+/// Packets of one shard that are remembered: sets of eight.
 const SETS: usize = 1 << 10;
-const WAYS: usize = 8;
 
 /// How a copy differs from its original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,44 +59,36 @@ pub(crate) struct Copy {
     pub kind: CopyKind,
 }
 
-/// Remembers the packets of the last moments. Fixed in size: of very many packets within [`COPY_NS`] the oldest of a set are
+/// Remembers the packets of the last moments. Fixed in size: of very many packets within [`COPY_NS`] the oldest are
 /// forgotten, and a copy may then go unnoticed.
 #[derive(Default)]
 pub(crate) struct CopyFinder {
-    /// Identities by set, 0 = none: a set is one cache line, and most packets need no more than a look at it.
-    identities: Vec<[u64; WAYS]>,
-    sightings: Vec<[Sighting; WAYS]>,
-    /// Next way of each set to be overwritten.
-    next: Vec<u8>,
+    seen: Recent<Sighting>,
 }
 
 impl CopyFinder {
+    /// Asks for the memory that a packet with this hash will need; see [`Recent::touch`].
+    pub fn touch(&self, hash: u64) -> u32 {
+        self.seen.touch(hash)
+    }
+
     /// Notes a packet; says whether it is a copy of an earlier one of the same file. `hash` identifies the packet: two
     /// packets with one hash are one.
     pub fn on_packet(&mut self, hash: u64, has_id: bool, sighting: Sighting) -> Option<Copy> {
-        if self.identities.is_empty() {
-            self.identities.resize(SETS, [0; WAYS]);
-            self.sightings.resize(SETS, [Sighting::default(); WAYS]);
-            self.next.resize(SETS, 0);
+        if self.seen.sets() == 0 {
+            self.seen = Recent::with_sets(SETS);
         }
-        let set = hash as usize % SETS;
-        let (identities, sightings) = (&mut self.identities[set], &mut self.sightings[set]);
         // The first sighting is the original of all later ones, so it stays; a closer match in kind is not looked for.
-        let original = identities.iter().zip(sightings.iter()).find(|(identity, seen)| {
-            **identity == hash
-                && seen.file == sighting.file
-                && sighting.time_ns.saturating_sub(seen.time_ns).saturating_abs() <= COPY_NS
+        let original = self.seen.find(hash, |seen| {
+            seen.file == sighting.file && sighting.time_ns.saturating_sub(seen.time_ns).saturating_abs() <= COPY_NS
         });
-        if let Some((_, original)) = original {
+        if let Some(original) = original {
             let kind = kind_of(original, &sighting);
             // Without an identification a retransmission looks the same as a copy on the same spot: not claimed.
             return (has_id || kind != CopyKind::SameInterface)
                 .then_some(Copy { of_frame_no: original.frame_no, kind });
         }
-        let way = usize::from(self.next[set]) % WAYS;
-        identities[way] = hash;
-        sightings[way] = sighting;
-        self.next[set] = (way as u8 + 1) % WAYS as u8;
+        self.seen.add(hash, sighting);
         None
     }
 }

@@ -7,6 +7,7 @@ mod event_list;
 mod holes;
 mod pause;
 mod probe;
+mod recent;
 mod roce;
 pub(crate) mod segment;
 mod tcp_story;

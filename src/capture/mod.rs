@@ -27,4 +27,5 @@ pub use write::WriteReport;
 
 pub(crate) use fileset::Reader;
 pub(crate) use record::{CaptureFacts, FileFacts};
+pub(crate) use walk::WINDOW_RECORDS;
 pub(crate) use write::{Selection, write_frames};

@@ -3,6 +3,7 @@
 use hashbrown::HashTable;
 
 use super::key::FlowKey;
+use super::opening::Opening;
 
 /// A flow of this shard, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub(crate) struct FlowState {
     pub first_sender: u8,
     pub protocol: &'static str,
     pub tunnel: Option<&'static str>,
+    /// For TCP: what tells the next connection on the same ports from this one.
+    pub opening: Opening,
     /// Wireshark's streams between these ends: a slot of the shard; `u32::MAX` for what is no TCP.
     pub stream_slot: u32,
     /// The last stream of this connection, by its index in the shard; `u32::MAX` for none.

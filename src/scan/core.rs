@@ -4,24 +4,30 @@ use rayon::prelude::*;
 
 use super::finish;
 use super::pause::PauseStage;
+use super::quoted::quoted_frame;
 use super::roce::{RoceStage, needs_analysis};
 use super::rows;
-use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut, quoted_frame};
+use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut};
 use super::sink::Sink;
 use super::story;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
 use super::tcp::TcpHold;
 use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
-use crate::capture::{CaptureFacts, Window};
+use crate::capture::{CaptureFacts, WINDOW_RECORDS, Window};
 use crate::error::Error;
 use crate::flow::FlowHasher;
 use crate::flow::{Arrival, FlowRef, Fragments};
 use crate::options::Options;
 use crate::tables::*;
-use crate::wire::{Chunk, DecodeConfig, Layers, Protocol, decode, verify};
+use crate::wire::{Chunk, DecodeConfig, Frame, Layers, Protocol, decode, verify};
 
 /// Shards are a fixed number, whatever the threads: nothing about the rows may depend on the machine.
 const SHARDS: usize = 64;
+
+/// Records that are analysed in one go at most, where connections are many.
+const MOST_RECORDS: usize = 8 * WINDOW_RECORDS;
+/// So many segments of each connection shall be analysed in one go: its state is fetched from memory once for all of them.
+const SEGMENTS_PER_CONNECTION: usize = 32;
 
 /// Columns of `tcp` that need the verdict analysis.
 const VERDICT_COLUMNS: [&str; 6] =
@@ -94,6 +100,7 @@ pub(crate) struct Core {
     needs_flows: bool,
     has_checksums: bool,
     tcp_hold: TcpHold,
+    pub most_records: usize,
     /// `None` where no table needs it.
     pub roce: Option<RoceStage>,
     pub pauses: Option<PauseStage>,
@@ -170,10 +177,18 @@ impl Core {
             needs_flows,
             has_checksums: options.checksums.is_on(stored_bytes),
             tcp_hold: TcpHold::default(),
+            most_records: MOST_RECORDS,
             needs,
             copies: Vec::new(),
             copy_marks: Default::default(),
         }
+    }
+
+    /// How many records the next window should hold, by the connections of the last one: few, so that its columns stay in the
+    /// processor's cache, unless the connections do not fit in there anyway.
+    pub fn wanted_records(&self) -> usize {
+        let connections: usize = self.shards.iter().map(Shard::active_connections).sum();
+        connections.saturating_mul(SEGMENTS_PER_CONNECTION).clamp(WINDOW_RECORDS, self.most_records)
     }
 
     /// Takes a window through all stages. Must run inside the pool where `is_parallel`.
@@ -389,39 +404,41 @@ impl Core {
 /// `hasher`, an ICMP error that quotes a TCP segment is also shown to the segment's shard.
 fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>, hasher: Option<&FlowHasher>) -> [usize; SHARDS + 1] {
     let shard_of = |hash: u64| (hash >> 58) as usize % SHARDS;
+    // Each frame with IP once, and where it quotes a segment once more where that belongs.
+    let quoted_hash = |frame: &Frame, chunk: &Chunk| {
+        if !matches!(frame.protocol, Protocol::Icmp | Protocol::Icmpv6) {
+            return None;
+        }
+        let quoted = chunk.icmp.get(frame.detail as usize)?.quoted.as_ref()?;
+        let is_segment = quoted.ip_protocol == 6 && quoted.src_port.is_some();
+        hasher.filter(|_| is_segment).map(|hasher| quoted_frame(quoted, frame, hasher).flow_hash)
+    };
     let mut starts = [0; SHARDS + 1];
-    let chunks = decoded.chunks.iter();
-    let frames = chunks.flat_map(|chunk| chunk.frames.iter().map(move |frame| (frame, chunk))).enumerate();
-    // Each frame with IP once, and where it quotes a segment of another shard once more there.
-    let places = frames.flat_map(|(at, (frame, chunk))| {
-        let own = frame.layers.has(Layers::IP).then(|| (shard_of(frame.flow_hash), at as u32));
-        let quoted = hasher.and_then(|hasher| {
-            if !matches!(frame.protocol, Protocol::Icmp | Protocol::Icmpv6) {
-                return None;
+    let each = |place: &mut dyn FnMut(usize, u32)| {
+        let mut at = 0;
+        for chunk in decoded.chunks {
+            for frame in &chunk.frames {
+                if frame.layers.has(Layers::IP) {
+                    place(shard_of(frame.flow_hash), at);
+                    if let Some(hash) = quoted_hash(frame, chunk) {
+                        place(shard_of(hash), at | QUOTED);
+                    }
+                }
+                at += 1;
             }
-            let quoted = chunk
-                .icmp
-                .get(frame.detail as usize)?
-                .quoted
-                .as_ref()
-                .filter(|quoted| quoted.ip_protocol == 6 && quoted.src_port.is_some())?;
-            Some((shard_of(quoted_frame(quoted, frame, hasher).flow_hash), at as u32 | QUOTED))
-        });
-        own.into_iter().chain(quoted)
-    });
-    for (shard, _) in places.clone() {
-        starts[shard + 1] += 1;
-    }
+        }
+    };
+    each(&mut |shard, _| starts[shard + 1] += 1);
     for at in 0..SHARDS {
         starts[at + 1] += starts[at];
     }
     let mut next = starts;
     order.clear();
     order.resize(starts[SHARDS], 0);
-    for (shard, at) in places {
+    each(&mut |shard, at| {
         order[next[shard]] = at;
         next[shard] += 1;
-    }
+    });
     starts
 }
 

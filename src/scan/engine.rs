@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::finish::sentence;
 use super::sink::Sink;
 use super::tally::Summary;
-use crate::capture::{CaptureFacts, Input, Reader, Severity, Window};
+use crate::capture::{CaptureFacts, Input, Reader, Severity, WINDOW_RECORDS, Window};
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::options::Options;
@@ -32,12 +32,21 @@ impl ScanRequest {
     }
 }
 
+/// Captured bytes of windows that are joined, at most.
+const JOINED_BYTES: u64 = 64 << 20;
+/// Windows that are joined, at most.
+const JOINED_WINDOWS: usize = 1_024;
+/// A window with fewer records than half of the most, and fewer bytes than this, came from an input that trickles.
+const TRICKLE_BYTES: u64 = 1 << 20;
+
 /// A run over a capture.
 pub(crate) struct Engine {
     reader: Reader,
     core: Core,
     pool: Option<rayon::ThreadPool>,
     next: Option<Window>,
+    /// Met when a window was already read that comes before it.
+    failure: Option<Error>,
     is_started: bool,
     is_finished: bool,
     done_bytes: u64,
@@ -63,6 +72,7 @@ impl Engine {
             core,
             pool,
             next: None,
+            failure: None,
             is_started: false,
             is_finished: false,
             done_bytes: 0,
@@ -80,7 +90,10 @@ impl Engine {
         }
         if !self.is_started {
             self.is_started = true;
-            self.next = self.reader.next_window()?;
+            (self.next, self.failure) = read_joined(&mut self.reader, WINDOW_RECORDS);
+        }
+        if let Some(error) = self.failure.take_if(|_| self.next.is_none()) {
+            return Err(error);
         }
         let Some(window) = self.next.take() else {
             self.is_finished = true;
@@ -94,21 +107,23 @@ impl Engine {
         self.done_bytes = window.done_bytes;
         self.total_bytes = window.total_bytes;
         let (core, reader) = (&mut self.core, &mut self.reader);
-        let next = match &self.pool {
+        // Asked before this window is processed, so that the windows are the same for any number of threads.
+        let records = core.wanted_records();
+        let (next, failure) = match &self.pool {
             None => {
                 core.process(&window, false);
                 drop(window);
-                reader.next_window()
+                read_joined(reader, records)
             }
             // The next window is read on this thread (it may call back into Python) while the pool works on this one.
             Some(pool) => pool.in_place_scope(|scope| {
                 scope.spawn(|_| {
                     core.process(&window, true);
                 });
-                reader.next_window()
+                read_joined(reader, records)
             }),
         };
-        self.next = next?;
+        (self.next, self.failure) = (next, failure);
         self.core.take_batches().map(Some)
     }
 
@@ -119,6 +134,37 @@ impl Engine {
     pub fn facts(&self) -> &CaptureFacts {
         self.reader.facts()
     }
+}
+
+/// Reads windows until they hold about `records` records together, and says what went wrong behind them.
+fn read_joined(reader: &mut Reader, records: usize) -> (Option<Window>, Option<Error>) {
+    let mut joined = match reader.next_window() {
+        Ok(Some(window)) => window,
+        Ok(None) => return (None, None),
+        Err(error) => return (None, Some(error)),
+    };
+    if records <= WINDOW_RECORDS {
+        return (Some(joined), None);
+    }
+    let (mut last_records, mut last_bytes) = (joined.records.len(), joined.captured_bytes());
+    let mut bytes = last_bytes;
+    for _ in 1..JOINED_WINDOWS {
+        let is_trickle = last_records < WINDOW_RECORDS / 2 && last_bytes < TRICKLE_BYTES;
+        let is_enough = joined.records.len() + last_records > records || bytes + last_bytes > JOINED_BYTES;
+        if is_trickle || is_enough || joined.buffers.len() > usize::from(u16::MAX) / 2 {
+            break;
+        }
+        match reader.next_window() {
+            Ok(Some(window)) => {
+                (last_records, last_bytes) = (window.records.len(), window.captured_bytes());
+                bytes += last_bytes;
+                joined.append(window);
+            }
+            Ok(None) => break,
+            Err(error) => return (Some(joined), Some(error)),
+        }
+    }
+    (Some(joined), None)
 }
 
 fn needs_flows(request: &ScanRequest) -> bool {
@@ -276,5 +322,79 @@ impl Iterator for Scan {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_batch(&mut crate::observe::Unobserved).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Unobserved;
+
+    /// Segments of very many connections, in turn; now and then one comes twice or is missing.
+    fn capture(connections: u32, rounds: u32) -> Vec<u8> {
+        let mut file = Vec::new();
+        for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 101_u32] {
+            file.extend(word.to_le_bytes());
+        }
+        let mut time_us = 0_u32;
+        for (round, connection) in (0..rounds).flat_map(|round| (0..connections).map(move |one| (round, one))) {
+            let (is_reply, number) = (round % 3 == 2, round * 13 + connection);
+            let copies = if number % 97 == 3 { 0 } else { 1 + u32::from(number % 89 == 5) };
+            for _ in 0..copies {
+                let flags = if round == 0 { 2_u8 } else { 16 };
+                let seq = if is_reply { 1 } else { 1_000 * round + 500 * u32::from(number % 31 == 7) };
+                let ack = 1_000 * round * u32::from(is_reply);
+                let payload = if is_reply || round == 0 { 0_u16 } else { 1_000 };
+                let (near, far) = ([10, 0, 0, 1_u8], [10, 1, (connection >> 8) as u8, connection as u8]);
+                let (src, dst) = if is_reply { (far, near) } else { (near, far) };
+                let ports = if is_reply { [80, 5_000_u16] } else { [5_000, 80] };
+                let mut packet = vec![0x45, 0];
+                packet.extend((40 + payload).to_be_bytes());
+                packet.extend(((number & 0x7fff) as u16 | 1).to_be_bytes());
+                packet.extend([0x40, 0, 64, 6, 0, 0]);
+                packet.extend(src.into_iter().chain(dst));
+                packet.extend(ports.map(u16::to_be_bytes).concat());
+                packet.extend([seq, ack].map(u32::to_be_bytes).concat());
+                packet.extend([0x50, flags, 0x20, 0, 0, 0, 0, 0]);
+                time_us += 1;
+                let lengths = [packet.len() as u32, packet.len() as u32 + u32::from(payload)];
+                for word in [0, time_us * 1_000, lengths[0], lengths[1]] {
+                    file.extend(word.to_le_bytes());
+                }
+                file.extend(packet);
+            }
+        }
+        file
+    }
+
+    fn rows(bytes: &[u8], most_records: usize) -> (Vec<(TableId, RecordBatch)>, usize) {
+        let tables = [TableId::Packets, TableId::Tcp, TableId::TcpFlows, TableId::TcpEvents, TableId::CaptureQuality];
+        let requests = tables.map(ScanRequest::new);
+        let options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
+        let mut engine = Engine::new(vec![Input::Bytes(bytes.into())], &options, &requests).unwrap();
+        engine.core.most_records = most_records;
+        let (mut rows, mut steps) = (Vec::new(), 0);
+        while let Some(batches) = engine.step(&mut Unobserved).unwrap() {
+            steps += 1;
+            for (table, batch) in batches {
+                rows.extend((0..batch.num_rows()).map(|row| (table, batch.slice(row, 1))));
+            }
+        }
+        rows.sort_by_key(|(table, _)| table.name());
+        (rows, steps)
+    }
+
+    #[test]
+    fn the_rows_are_the_same_however_many_records_are_analysed_at_a_time() {
+        let file = capture(2_000, 25);
+        let (apart, steps_apart) = rows(&file, WINDOW_RECORDS);
+        let (joined, steps_joined) = rows(&file, 8 * WINDOW_RECORDS);
+        assert!(steps_joined < steps_apart, "{steps_joined} steps, and {steps_apart}");
+        assert_eq!(apart.len(), joined.len());
+        let of = |table| apart.iter().filter(|(other, _)| *other == table).count();
+        assert!(of(TableId::Packets) > 45_000 && of(TableId::TcpFlows) == 2_000, "{}", of(TableId::TcpFlows));
+        for (one, other) in apart.iter().zip(&joined) {
+            assert_eq!(one, other);
+        }
     }
 }

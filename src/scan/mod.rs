@@ -7,8 +7,10 @@ mod dns;
 mod engine;
 mod filter;
 mod finish;
+mod packet_id;
 mod pause;
 mod quality;
+mod quoted;
 mod roce;
 mod roce_findings;
 mod roce_story;
@@ -19,6 +21,7 @@ mod story;
 mod streams;
 mod tally;
 mod tcp;
+mod turns;
 mod verdicts;
 
 pub use engine::{MultiScan, Scan, ScanRequest};

@@ -1,6 +1,5 @@
 //! What a cell of a row may be, and how cells of each kind become an Arrow array.
 
-use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, DictionaryArray, Int32Array, PrimitiveArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::wire::{Ip, Mac};
 
@@ -184,7 +183,7 @@ pub(crate) struct Distinct<K> {
     valid: NullBufferBuilder,
     values: Vec<K>,
     index: HashTable<i32>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     last: Option<(K, i32)>,
 }
 
@@ -195,7 +194,7 @@ impl<K: Copy + Eq + Hash> Distinct<K> {
             valid: NullBufferBuilder::new(rows),
             values: Vec::new(),
             index: HashTable::new(),
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             last: None,
         }
     }

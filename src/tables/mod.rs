@@ -19,7 +19,7 @@ mod tcp_tables;
 
 pub(crate) use capture_tables::*;
 pub(crate) use cell::{FrameList, NameSet, SackList, Symbol, TimeNs};
-#[cfg(feature = "sql")]
+#[cfg(any(feature = "sql", feature = "text"))]
 pub(crate) use column::nearest;
 pub use column::{ColumnDef, Projection, TableDef, type_name};
 pub(crate) use column::{RowSubject, TableBuilder, TableRow};
