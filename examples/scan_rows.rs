@@ -1,6 +1,6 @@
 //! Scans tables of a capture and prints how many rows each has, as one line of JSON: what `make bench` measures.
 //!
-//! `cargo run --release --example scan_rows -- FILE --tables packets,tcp,tcp_flows --threads N`
+//! `cargo run --release --example scan_rows -- FILE --tables packets,tcp,tcp_flows --threads N --checksums on`
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -16,6 +16,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let value = arguments.next().ok_or("an option needs a value")?;
         match option.as_str() {
             "--tables" => tables = value.split(',').map(TableId::from_name).collect::<Result<_, _>>()?,
+            "--checksums" => {
+                options.checksums = if value == "on" { wirelab::Checksums::On } else { wirelab::Checksums::Off }
+            }
             "--threads" => options.threads = Some(value.parse::<NonZeroUsize>()?),
             _ => return Err(format!("unknown option {option}").into()),
         }

@@ -44,8 +44,16 @@ impl Transaction {
     }
 }
 
-/// Client, server, identifier, question, virtual network, interface.
-type Key = (Ip, u16, Ip, u16, Option<Question>, Option<u32>, u32);
+/// Client, server, identifier, question, and where a response must be seen.
+type Key = (Ip, u16, Ip, u16, Option<Question>, Scope);
+
+/// A response lies in the flow of its query, whatever the virtual network of each is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Scope {
+    Flow(u64),
+    /// Where there were more flows than are told apart: virtual network and interface.
+    Place(Option<u32>, u32),
+}
 
 /// The last time a client asked something, and how often in vain before.
 struct Asked {
@@ -154,7 +162,8 @@ fn key_of(place: &DnsPlace, message: &DnsMessage) -> Key {
         .question
         .as_ref()
         .map(|question| Question { name: question.name.to_ascii_lowercase(), ..question.clone() });
-    (place.client.0, place.client.1, place.server.0, message.id, question, place.vni, place.interface)
+    let scope = place.flow_id.map_or(Scope::Place(place.vni, place.interface), Scope::Flow);
+    (place.client.0, place.client.1, place.server.0, message.id, question, scope)
 }
 
 #[cfg(test)]

@@ -30,21 +30,27 @@ pub(crate) struct Probe {
 }
 
 type ProbeKey = (Ip, Ip, u16, u16, Option<u32>, u32);
+/// A reply lies in the flow of its request, whatever the virtual network of each is.
+type ReplyKey = (u64, Ip, u16, u16);
 
 /// Matches replies to requests. Holds a request back until its answer can no longer change; rows come out in the order of
 /// requests.
 #[derive(Default)]
 pub(crate) struct ProbeTracker {
     open: HashMap<ProbeKey, u64>,
+    open_in_flow: HashMap<ReplyKey, u64>,
     held: crate::flow::HoldQueue<Probe>,
 }
 
 impl ProbeTracker {
     pub fn on_request(&mut self, probe: Probe) {
-        let key = key_of(&probe);
+        let (key, reply_key) = (key_of(&probe), reply_key_of(&probe));
         let number = self.held.push(probe);
         // A request sent again (or captured twice) takes the replies from here on.
         self.open.insert(key, number);
+        if let Some(key) = reply_key {
+            self.open_in_flow.insert(key, number);
+        }
     }
 
     /// `requester` and `target` are the request's source and destination.
@@ -56,12 +62,15 @@ impl ProbeTracker {
         echo: (u16, u16),
         vni: Option<u32>,
         interface: u32,
+        flow_id: Option<u64>,
         frame_no: u64,
         time_ns: Option<i64>,
         ttl: u8,
     ) {
         let key = (requester, target, echo.0, echo.1, vni, interface);
-        let Some(probe) = self.open.get(&key).and_then(|number| self.held.get_mut(*number)) else { return };
+        let in_flow = || self.open_in_flow.get(&(flow_id?, requester, echo.0, echo.1));
+        let number = self.open.get(&key).or_else(in_flow).copied();
+        let Some(probe) = number.and_then(|number| self.held.get_mut(number)) else { return };
         if probe.reply_frame_no.is_some() {
             probe.duplicate_count += 1;
             return;
@@ -107,9 +116,16 @@ impl ProbeTracker {
             if self.open.get(&key) == Some(&number) {
                 self.open.remove(&key);
             }
+            if let Some(key) = reply_key_of(&probe).filter(|key| self.open_in_flow.get(key) == Some(&number)) {
+                self.open_in_flow.remove(&key);
+            }
             out(probe);
         }
     }
+}
+
+fn reply_key_of(probe: &Probe) -> Option<ReplyKey> {
+    Some((probe.flow_id?, probe.src_ip, probe.identifier, probe.sequence))
 }
 
 fn key_of(probe: &Probe) -> ProbeKey {
@@ -149,7 +165,7 @@ mod tests {
         let mut tracker = ProbeTracker::default();
         tracker.on_request(request(1, 0, 1));
         tracker.on_request(request(2, 1_000, 2));
-        tracker.on_reply(A, A, (7, 2), None, 0, 3, Some(1_500), 64);
+        tracker.on_reply(A, A, (7, 2), None, 0, None, 3, Some(1_500), 64);
         let mut rows = Vec::new();
         tracker.release(Some(2_000_000_000), 10_000_000_000, 1_000, |probe| rows.push(probe.frame_no));
         assert!(rows.is_empty(), "the first may still be answered");
@@ -162,7 +178,7 @@ mod tests {
         let mut tracker = ProbeTracker::default();
         tracker.on_request(request(1, 0, 1));
         for frame_no in 2..5 {
-            tracker.on_reply(A, A, (7, 1), None, 0, frame_no, Some(frame_no as i64 * 100), 64);
+            tracker.on_reply(A, A, (7, 1), None, 0, None, frame_no, Some(frame_no as i64 * 100), 64);
         }
         let mut rows = Vec::new();
         tracker.release(None, 0, 0, |probe| rows.push((probe.reply_frame_no, probe.rtt_ns, probe.duplicate_count)));

@@ -19,6 +19,10 @@ impl FlowRef {
 pub(crate) struct FlowState {
     pub key: FlowKey,
     pub hash: u64,
+    /// The virtual network of the other direction, where that is another one; see [`FlowTable::find_or_add`].
+    pub other_vni: Option<u32>,
+    /// Stands for the two ends of the tunnel around it, the same for both directions.
+    pub tunnel_ends: u64,
     /// Number in the capture, given out in the order of first frames when a window is merged.
     pub id: u64,
     /// Place of the first frame in its window: the order in which numbers are given.
@@ -43,6 +47,25 @@ pub(crate) struct FlowState {
     pub stream: u32,
 }
 
+impl FlowState {
+    /// Whether frames with this key belong to this flow.
+    fn holds(&self, key: &FlowKey) -> bool {
+        self.key == *key
+            || self.other_vni.is_some()
+                && self.other_vni == key.vni
+                && self.key == FlowKey { vni: self.key.vni, ..*key }
+    }
+
+    /// Whether what has been seen of this flow may be the other direction of a packet of end `sender`.
+    fn is_answered_by(&self, key: &FlowKey, tunnel_ends: u64, sender: usize) -> bool {
+        self.other_vni.is_none()
+            && self.tunnel_ends == tunnel_ends
+            && self.packets[sender] == 0
+            && self.key.vni.is_some()
+            && self.key == FlowKey { vni: self.key.vni, ..*key }
+    }
+}
+
 /// Finds flows by key.
 #[derive(Default)]
 pub(crate) struct FlowTable {
@@ -54,20 +77,30 @@ pub(crate) struct FlowTable {
 
 impl FlowTable {
     /// The flow under `key`; `make` builds it where it is new, unless `limit` flows are known.
+    ///
+    /// Some networks number the two directions of a connection apart (Cilium puts the sender's identity there, AWS the
+    /// endpoint's): a packet in another virtual network than the flow seen so far belongs to it where it goes the other
+    /// way, between the same two tunnel ends, and nothing went that way before.
     pub fn find_or_add(&mut self, hash: u64, key: &FlowKey, limit: usize, make: impl FnOnce() -> FlowState) -> FlowRef {
         let flows = &self.flows;
-        if let Some(&at) = self.index.find(hash, |&at| flows[at as usize].key == *key) {
+        if let Some(&at) = self.index.find(hash, |&at| flows[at as usize].holds(key)) {
             return FlowRef(at);
         }
-        if self.flows.len() >= limit {
-            return FlowRef::NONE;
+        if key.vni.is_none() {
+            return if self.flows.len() >= limit { FlowRef::NONE } else { self.add(hash, make()) };
         }
-        self.add(hash, make())
+        let flow = make();
+        let (ends, sender) = (flow.tunnel_ends, usize::from(flow.first_sender));
+        if let Some(&at) = self.index.find(hash, |&at| flows[at as usize].is_answered_by(key, ends, sender)) {
+            self.flows[at as usize].other_vni = key.vni;
+            return FlowRef(at);
+        }
+        if self.flows.len() >= limit { FlowRef::NONE } else { self.add(hash, flow) }
     }
 
     /// The flow under `key`, if there is one.
     pub fn find(&self, hash: u64, key: &FlowKey) -> Option<FlowRef> {
-        let at = self.index.find(hash, |&at| self.flows[at as usize].key == *key)?;
+        let at = self.index.find(hash, |&at| self.flows[at as usize].holds(key))?;
         Some(FlowRef(*at))
     }
 
@@ -77,7 +110,7 @@ impl FlowTable {
             return FlowRef::NONE;
         }
         let flows = &self.flows;
-        if let Ok(entry) = self.index.find_entry(hash, |&at| flows[at as usize].key == *key) {
+        if let Ok(entry) = self.index.find_entry(hash, |&at| flows[at as usize].holds(key)) {
             entry.remove();
         }
         self.add(hash, flow)

@@ -399,7 +399,8 @@ pub(super) fn follow_probes(context: &Context<'_>, probes: &mut ProbeTracker) {
             } else {
                 let (requester, target) = (frame.dst_ip, frame.src_ip);
                 let (frame_no, time) = (record.frame_no, record.time());
-                probes.on_reply(requester, target, echo, vni, record.interface, frame_no, time, frame.ttl);
+                let (interface, flow) = (record.interface, context.flow_id(at));
+                probes.on_reply(requester, target, echo, vni, interface, flow, frame_no, time, frame.ttl);
             }
         } else if let Some((quoted, echo)) = message.quoted.and_then(|quoted| Some((quoted, quoted.echo?))) {
             probes.on_error(quoted.src_ip, quoted.dst_ip, echo, vni, record.interface, record.frame_no);

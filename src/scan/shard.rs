@@ -14,7 +14,7 @@ use crate::analyze::{
 };
 use crate::capture::{Record, Window};
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable, Opening};
-use crate::wire::{ChecksumStatus, Chunk, Frame, Layers, TcpHeader};
+use crate::wire::{ChecksumStatus, Chunk, Frame, Ip, Layers, TcpHeader};
 
 /// A window with its frames decoded.
 pub(crate) struct Decoded<'a> {
@@ -189,6 +189,8 @@ impl Shard {
         let make = || FlowState {
             key,
             hash: frame.flow_hash,
+            other_vni: None,
+            tunnel_ends: tunnel_ends(frame, chunk, &needs.hasher),
             id: 0,
             first_in_window: at,
             first_frame: record.frame_no,
@@ -405,6 +407,18 @@ fn segment_of<'a>(record: &Record, frame: &Frame, chunk: &'a Chunk, tcp: &TcpHea
         },
         interface: record.interface,
     }
+}
+
+/// Stands for the two ends of the innermost tunnel around a frame, in any order; 0 without one.
+fn tunnel_ends(frame: &Frame, chunk: &Chunk, hasher: &FlowHasher) -> u64 {
+    chunk.tunnels_of(frame).last().map_or(0, |tunnel| {
+        let end = |ip: &Ip| {
+            ip.octets()
+                .chunks(8)
+                .fold(1, |hash, part| hasher.with(hash, part.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))))
+        };
+        end(&tunnel.src_ip).wrapping_add(end(&tunnel.dst_ip))
+    })
 }
 
 fn sack_of<'a>(chunk: &'a Chunk, tcp: &TcpHeader) -> &'a [(u32, u32)] {

@@ -25,7 +25,7 @@ table! {
         ip_protocol: u8,
         /// Tunnel the flow was seen in.
         tunnel: Option<Symbol>,
-        /// Virtual network identifier.
+        /// Virtual network identifier; where the two directions have one each, that of the first frame.
         vni: Option<u32>,
         /// Client's address: who sent the SYN, else the end with the higher port, else who sent first.
         client_ip: Ip,

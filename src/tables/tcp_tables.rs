@@ -127,7 +127,7 @@ table! {
         flow_id: u64,
         /// Interface of the capture, from 0.
         interface_id: u32,
-        /// Virtual network identifier of the tunnel it was seen in.
+        /// Virtual network identifier of the tunnel it was seen in; where the two directions have one each, that of the first frame.
         vni: Option<u32>,
         /// Client's address.
         client_ip: Ip,

@@ -110,10 +110,15 @@ pub fn mend_ip_checksum(frame: &mut [u8]) {
 
 /// The frame in VXLAN, from one VTEP to another.
 pub fn in_vxlan(frame: &[u8], vni: u8) -> Vec<u8> {
+    in_vxlan_between(frame, vni, 1, 2)
+}
+
+/// The same between given VTEPs, the last bytes of their addresses.
+pub fn in_vxlan_between(frame: &[u8], vni: u8, from: u8, to: u8) -> Vec<u8> {
     let mut payload = vec![8, 0, 0, 0, 0, 0, vni, 0];
     payload.extend(frame);
     let outer =
-        PacketBuilder::ethernet2([2, 5, 0, 0, 0, 1], [2, 5, 0, 0, 0, 2]).ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64);
+        PacketBuilder::ethernet2([2, 5, 0, 0, 0, 1], [2, 5, 0, 0, 0, 2]).ipv4([192, 0, 2, from], [192, 0, 2, to], 64);
     let mut bytes = Vec::new();
     outer.udp(50_000, 4_789).write(&mut bytes, &payload).unwrap();
     bytes

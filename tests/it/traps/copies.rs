@@ -4,7 +4,9 @@ use wirelab::TableId::{Flows, Packets, Tcp as TcpTable, TcpFlows};
 
 use super::Tables;
 use crate::support::cells::Value;
-use crate::support::craft::{CLIENT, MS, SERVER, Tcp, ack_of, data, handshake, in_vxlan, interfaces, routed};
+use crate::support::craft::{
+    CLIENT, MS, SERVER, Tcp, ack_of, data, handshake, in_vxlan, in_vxlan_between, interfaces, routed,
+};
 use crate::support::generate::{Packet, pcap};
 
 /// Ten segments and their acknowledgements, without loss.
@@ -90,6 +92,34 @@ fn a_packet_outside_and_inside_its_tunnel_is_one_packet_in_two_flows() {
     assert!(findings.values().all(|found| found.severity == "info"), "{findings:?}");
     assert_eq!(tables.column(Flows, "vni"), [Value::Null, Value::Int(7)]);
     assert_eq!(tables.verdicts(), [("new".to_owned(), 46)].into());
+}
+
+#[test]
+fn directions_with_virtual_networks_of_their_own_are_one_connection_between_the_same_tunnel_ends() {
+    let from_client = |packet: &Packet| packet.bytes[26..30] == CLIENT.ip;
+    let wrapped = |vnis: [u8; 2], far: u8| -> Vec<Packet> {
+        let wrap = |packet: &Packet| {
+            let bytes = match from_client(packet) {
+                true => in_vxlan_between(&packet.bytes, vnis[0], 1, 2),
+                false => in_vxlan_between(&packet.bytes, vnis[1], far, 1),
+            };
+            Packet { bytes, ..packet.clone() }
+        };
+        transfer().iter().map(wrap).collect()
+    };
+    let one = Tables::bytes(pcap(&wrapped([7, 9], 2)));
+    assert_eq!(one.ints(TcpFlows, "vni"), [7]);
+    assert_eq!(one.ints(TcpFlows, "handshake_rtt_ns"), [10_020_000]);
+    assert_eq!(one.ints(Flows, "flow_id"), [0]);
+    assert_eq!(one.ints(Packets, "vni").iter().filter(|vni| **vni == 9).count(), 11, "rows say what the wire said");
+    // Other tunnel ends: two tenants with the same addresses.
+    let two = Tables::bytes(pcap(&wrapped([7, 9], 3)));
+    assert_eq!(two.ints(TcpFlows, "vni"), [7, 9]);
+    // Both directions in each of two networks: two connections as ever.
+    let mut both = wrapped([7, 7], 2);
+    both.extend(wrapped([9, 9], 2));
+    both.sort_by_key(|packet| packet.time_ns);
+    assert_eq!(Tables::bytes(pcap(&both)).ints(TcpFlows, "vni"), [7, 9]);
 }
 
 #[test]
