@@ -88,9 +88,11 @@ class Capture:
     roce: Table
     roce_qps: Table
     roce_messages: Table
+    roce_intervals: Table
     roce_events: Table
     pause: Table
     pause_intervals: Table
+    lldp: Table
     tunnels: Table
     probes: Table
     dns: Table

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::core::Core;
+use super::lldp_findings;
 use super::quality::{marked, percent};
 use super::tally::Marked;
 use crate::analyze::{Channel, Fabric, RoceCause, RoceEventKind, Service, Tap};
@@ -19,17 +20,19 @@ pub(super) fn findings(core: &Core) -> Vec<Finding> {
         Some(stage) => stage.fabrics.iter().flat_map(Fabric::channels).collect(),
         None => Vec::new(),
     };
+    let data: Vec<&Channel> = channels.iter().copied().filter(|channel| !is_management(channel)).collect();
     let has_roce = core.roce.as_ref().is_some_and(|stage| stage.packets() > 0);
     if has_roce {
-        let data: Vec<&Channel> = channels.iter().copied().filter(|channel| !is_management(channel)).collect();
         repairs(&data, &mut findings);
         silences(core, &data, &mut findings);
         congestion(&data, &mut findings);
         priorities(core, &data, &mut findings);
         pairing(core, &data, &mut findings);
+        findings.extend(control_only(&channels, &data));
     } else {
         findings.extend(roce_expected(core));
     }
+    findings.extend(lldp_findings::findings(core, &data));
     pauses(core, has_roce, &mut findings);
     findings
 }
@@ -153,31 +156,52 @@ fn silences(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     }
 }
 
+/// Queue pairs were connected, and no data of theirs is here: hardware may keep it to itself.
+fn control_only(channels: &[&Channel], data: &[&Channel]) -> Option<Finding> {
+    let connected = with(channels, |channel| channel.has_event(RoceEventKind::Connect));
+    if connected.is_empty() || !data.is_empty() {
+        return None;
+    }
+    let is_connect =
+        |channel: &Channel| channel.story.events().filter(|event| event.kind == RoceEventKind::Connect).count() as u64;
+    let count = total(&connected, is_connect);
+    let finding = Finding::new("roce_control_only", Severity::Warning).value(count, "connections");
+    Some(marked(finding, &mark_of(&connected, count, Some(RoceEventKind::Connect))))
+}
+
 /// ECN: marks, and the notifications that should follow them.
 fn congestion(data: &[&Channel], findings: &mut Vec<Finding>) {
-    let marked_qps = with(data, |channel| channel.counts.ce > 0);
-    let marks = total(&marked_qps, |channel| channel.counts.ce);
-    let notifications = total(data, |channel| channel.counts.notifications);
+    let marks_of = |channel: &Channel| channel.counts.ce + channel.counts.response_ce;
+    let notifications_of = |channel: &Channel| channel.counts.notifications + channel.counts.response_notifications;
+    let marked_qps = with(data, |channel| marks_of(channel) > 0);
+    let marks = total(&marked_qps, marks_of);
+    let notifications = total(data, notifications_of);
     let requests = total(data, |channel| channel.counts.requests);
+    let packets = requests + total(data, |channel| channel.counts.responses);
     if marks > 0 {
         let code = if notifications == 0 { "roce_ce_without_cnp" } else { "roce_congestion" };
         let severity = if notifications == 0 { Severity::Warning } else { Severity::Info };
         let delays = marked_qps.iter().filter_map(|channel| channel.story.notification_delay.as_ref()?.at_ns(500));
         let shortest = delays.min().map_or_else(|| "-".to_owned(), words::span);
+        // Marks on responses alone are no event of the queue pair.
+        let has_event = marked_qps.iter().any(|channel| channel.has_event(RoceEventKind::Congestion));
+        let kind = has_event.then_some(RoceEventKind::Congestion);
         let finding = Finding::new(code, severity)
             .value(marks, "packets")
-            .detail("total", requests)
-            .detail("share", percent(marks, requests))
+            .detail("total", packets)
+            .detail("share", percent(marks, packets))
             .detail("qps", marked_qps.len())
             .detail("cnps", notifications)
             .detail("delay", shortest);
-        findings.push(marked(finding, &mark_of(&marked_qps, marks, Some(RoceEventKind::Congestion))));
+        findings.push(marked(finding, &mark_of(&marked_qps, marks, kind)));
     } else if notifications > 0 {
-        let slowed = with(data, |channel| channel.counts.notifications > 0);
+        let slowed = with(data, |channel| notifications_of(channel) > 0);
+        let has_event = slowed.iter().any(|channel| channel.has_event(RoceEventKind::Notification));
+        let kind = has_event.then_some(RoceEventKind::Notification);
         let finding = Finding::new("roce_cnp_without_ce", Severity::Info)
             .value(notifications, "packets")
             .detail("qps", slowed.len());
-        findings.push(marked(finding, &mark_of(&slowed, notifications, Some(RoceEventKind::Notification))));
+        findings.push(marked(finding, &mark_of(&slowed, notifications, kind)));
     }
     let unmarkable = with(data, |channel| channel.counts.not_ect > 0);
     if !unmarkable.is_empty() {
@@ -257,7 +281,7 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     let mut finding = Finding::new("roce_queue_pairs", Severity::Info)
         .value(data.len() as u64, "queue pairs")
         .detail("cm", by("cm"))
-        .detail("log", by("log"))
+        .detail("log", by("perftest"))
         .detail("deth", by("deth"))
         .detail("psn", by("psn") + by("same_number"))
         .detail("none", unpaired);

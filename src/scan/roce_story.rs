@@ -146,6 +146,8 @@ fn qp_row(fabric: &Fabric, channel: &Channel, peer_qp_id: Option<u64>, first_ns:
         ce_ratio: share(counts.ce),
         not_ect_count: counts.not_ect,
         cnp_count: counts.notifications,
+        response_ce_count: counts.response_ce,
+        response_cnp_count: counts.response_notifications,
         ce_to_cnp_min_ns: delay.and_then(|delay| delay.min_ns()),
         ce_to_cnp_median_ns: delay.and_then(|delay| delay.at_ns(500)),
     }

@@ -1,4 +1,4 @@
-//! `roce_qps`, `roce_messages` and `roce_events`.
+//! `roce_qps`, `roce_messages`, `roce_intervals` and `roce_events`.
 
 use super::{FrameList, Symbol, TimeNs};
 use crate::wire::Ip;
@@ -31,9 +31,9 @@ table! {
         responder_ip: Ip,
         /// Its queue pair number.
         responder_qp: u32,
-        /// What the two numbers were paired by: `cm` (connection manager), `log`, `deth` (datagrams name both), `psn` (acknowledgements fit these requests alone), `same_number` (they fit several).
+        /// What the two numbers were paired by: `cm` (connection manager), `perftest` (its log beside the capture), `deth` (datagrams name both), `psn` (acknowledgements fit these requests alone), `same_number` (they fit several).
         paired_by: Option<Symbol>,
-        /// `certain` (cm, log, deth), `high` (at least three acknowledgements fit, and next to none do not), `low`.
+        /// `certain` (cm, perftest, deth), `high` (at least three acknowledgements fit, and next to none do not), `low`.
         pair_confidence: Option<Symbol>,
         /// The same two queue pairs in the other direction.
         peer_qp_id: Option<u64>,
@@ -113,6 +113,10 @@ table! {
         not_ect_count: u64,
         /// Congestion notification packets (CNP) to the requester.
         cnp_count: u64,
+        /// READ and atomic responses marked CE, as they passed the tap.
+        response_ce_count: u64,
+        /// Congestion notification packets to the responder, which slow its READ responses.
+        response_cnp_count: u64,
         /// Shortest time from a CE mark to the CNP after it, as seen at the tap.
         ce_to_cnp_min_ns: Option<i64>,
         /// Median of these times.
@@ -189,6 +193,55 @@ table! {
         retransmit_unknown_count: u64,
         /// Requests marked CE.
         ce_count: u64,
+    }
+}
+
+table! {
+    /// One row per queue pair and interval of time in which packets of it passed: how much, and how much of it marked. By queue
+    /// pair, then by time. An interval is 1 ms long, or so many doublings of it that a queue pair has at most 256.
+    table "roce_intervals" => RoceIntervalRow / RoceIntervalBuilder {
+        /// File of the queue pair's first packet, from 1.
+        file_no: u32,
+        /// Queue pair: see `roce_qps`.
+        qp_id: u64,
+        /// Start of the interval: a multiple of its length since 1970.
+        time: Option<TimeNs>,
+        /// Nanoseconds from the first frame of the capture to that start; negative where the capture begins within the interval.
+        time_rel_ns: Option<i64>,
+        /// Length of the interval: the same for all of a queue pair.
+        interval_ns: i64,
+        /// Address of the requester.
+        requester_ip: Ip,
+        /// Its queue pair number; null where nothing tells it.
+        requester_qp: Option<u32>,
+        /// Address of the responder.
+        responder_ip: Ip,
+        /// Its queue pair number.
+        responder_qp: u32,
+        /// Packets of the requester.
+        request_count: u64,
+        /// READ and atomic response packets.
+        response_count: u64,
+        /// Payload of both as it passed the tap, repetitions included.
+        bytes: u64,
+        /// `bytes` in bits, over the length of the interval.
+        throughput_bps: u64,
+        /// Requests sent again.
+        retransmit_count: u64,
+        /// Requests marked CE by a congested switch.
+        ce_count: u64,
+        /// Requests marked CE, of all; null where none passed.
+        ce_ratio: Option<f64>,
+        /// Requests that do not allow marking (Not-ECT).
+        not_ect_count: u64,
+        /// Congestion notification packets (CNP) to the requester.
+        cnp_count: u64,
+        /// Responses marked CE.
+        response_ce_count: u64,
+        /// Responses marked CE, of all; null where none passed.
+        response_ce_ratio: Option<f64>,
+        /// Congestion notification packets to the responder.
+        response_cnp_count: u64,
     }
 }
 

@@ -15,6 +15,7 @@ mod hostile;
 mod inputs;
 mod join;
 mod layout;
+mod lldp;
 #[cfg(feature = "logs")]
 mod logs;
 mod memory;

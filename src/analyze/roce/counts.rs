@@ -39,6 +39,8 @@ pub(crate) struct RoceCounts {
     pub not_ect: u64,
     pub response_ce: u64,
     pub notifications: u64,
+    /// Notifications to the responder, which sends READ responses.
+    pub response_notifications: u64,
     pub messages: u64,
 }
 

@@ -358,11 +358,32 @@ impl Fabric {
             let is_it = data.next().is_none() && requester_qp.is_none_or(|qp| qp == seen.packet.dest_qp);
             is_it.then_some(index)
         };
-        let Some(index) = by_number.or_else(only) else {
-            self.left_out.without_requests += 1;
-            return;
+        // A queue pair that only answers READs is slowed as well: there it is the responder's.
+        let of_responder = || {
+            let listed = self.pairs.get(pair as usize)?.channels.get(usize::from(direction ^ 1))?;
+            let is_it = |index: &&u32| {
+                let channel = &self.channels[**index as usize];
+                channel.ends.responder_qp == seen.packet.dest_qp && channel.counts.responses > 0
+            };
+            listed.iter().rev().take(CANDIDATES).find(is_it).copied()
         };
-        self.channels[index as usize].on_notification(seen);
+        let (index, is_response) = match (by_number, of_responder()) {
+            (Some(index), _) => (index, false),
+            (None, Some(index)) => (index, true),
+            (None, None) => match only() {
+                Some(index) => (index, false),
+                None => {
+                    self.left_out.without_requests += 1;
+                    return;
+                }
+            },
+        };
+        let channel = &mut self.channels[index as usize];
+        if is_response {
+            channel.on_response_notification(seen);
+        } else {
+            channel.on_notification(seen);
+        }
         self.out.placed.push(Placed { at: seen.at, channel: index, message: NO_MESSAGE });
     }
 

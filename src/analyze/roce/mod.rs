@@ -10,6 +10,7 @@ mod cm;
 mod counts;
 mod event;
 mod fabric;
+mod intervals;
 mod message;
 mod path;
 mod psn;

@@ -29,6 +29,8 @@ pub(crate) struct Story {
     notification: Option<Box<RoceEvent>>,
     /// The first mark that no notification followed yet.
     first_mark_ns: Option<i64>,
+    /// The same of responses, whose sender is the responder.
+    first_response_mark_ns: Option<i64>,
     /// From a mark to the notification that it led to.
     pub notification_delay: Option<Box<Quantiles>>,
 }
@@ -104,6 +106,17 @@ impl Story {
         Self::extend(&mut self.congestion, &mut self.events, RoceEventKind::Congestion, mark);
         if let Some(open) = &mut self.congestion {
             open.bytes = Some(open.bytes.unwrap_or(0) + u64::from(payload_bytes));
+        }
+    }
+
+    pub fn on_response_mark(&mut self, mark: Mark) {
+        self.first_response_mark_ns = self.first_response_mark_ns.or(Some(mark.time_ns));
+    }
+
+    pub fn on_response_notification(&mut self, mark: Mark) {
+        if let Some(first_ns) = self.first_response_mark_ns.take() {
+            let delay = self.notification_delay.get_or_insert_default();
+            delay.add(mark.time_ns.saturating_sub(first_ns));
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::counts::RoceCounts;
 use super::event::{RoceEvent, RoceEventKind};
 use super::fabric::Outs;
+use super::intervals::Intervals;
 use super::message::{Found, Messages, Part};
 use super::path::{Path, Tap};
 use super::psn::Psn;
@@ -80,6 +81,7 @@ pub(crate) struct Channel {
     last_sent_ns: i64,
     last_progress_ns: i64,
     pub counts: RoceCounts,
+    pub intervals: Intervals,
     pub path_mtu: Option<u32>,
     /// Priority class of the notifications to it.
     pub notification_class: Option<u8>,
@@ -115,6 +117,7 @@ impl Channel {
             last_sent_ns: seen.mark.time_ns,
             last_progress_ns: seen.mark.time_ns,
             counts: RoceCounts::default(),
+            intervals: Intervals::default(),
             path_mtu: None,
             notification_class: None,
             traffic_class: seen.traffic_class,
@@ -204,6 +207,12 @@ impl Channel {
             _ => self.requester.on_request(&request),
         };
         self.count_sending(&sending, packet.payload_bytes);
+        let interval = self.intervals.at(mark.time_ns);
+        interval.requests += 1;
+        interval.bytes += u64::from(packet.payload_bytes);
+        interval.ce += u64::from(seen.ecn() == 3);
+        interval.not_ect += u64::from(seen.ecn() == 0);
+        interval.resent += u64::from(sending.sent == Sent::Retransmit);
         let message = self.messages.on_part(&Part {
             psn,
             span,
@@ -283,6 +292,7 @@ impl Channel {
         let Some(earlier) = self.waiting.iter_mut().rev().find(is_it) else { return };
         (earlier.sent, earlier.cause) = (Sent::Retransmit, Some(Cause::Unknown));
         self.counts.resent[Cause::Unknown as usize] += 1;
+        self.intervals.at(earlier.time_ns).resent += 1;
         self.counts.resent_bytes += u64::from(payload_bytes);
         // Both were counted as sent for the first time.
         self.counts.request_bytes = self.counts.request_bytes.saturating_sub(u64::from(payload_bytes));
@@ -344,8 +354,17 @@ impl Channel {
 
     pub fn on_notification(&mut self, seen: &RoceSeen<'_>) {
         self.counts.notifications += 1;
+        self.intervals.at(seen.mark.time_ns).notifications += 1;
         self.notification_class = Some(seen.pcp.unwrap_or(seen.traffic_class >> 5));
         self.story.on_notification(seen.mark);
+    }
+
+    /// A notification to the responder: what it sends are READ responses.
+    pub fn on_response_notification(&mut self, seen: &RoceSeen<'_>) {
+        self.counts.response_notifications += 1;
+        self.intervals.at(seen.mark.time_ns).response_notifications += 1;
+        self.notification_class = Some(seen.pcp.unwrap_or(seen.traffic_class >> 5));
+        self.story.on_response_notification(seen.mark);
     }
 
     pub fn has_event(&self, kind: RoceEventKind) -> bool {

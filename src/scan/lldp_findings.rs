@@ -1,0 +1,95 @@
+//! What LLDP tells of lossless priorities: whether the ends of a link agree, and whether RoCE's data is in one of them.
+
+use std::collections::BTreeMap;
+
+use super::core::Core;
+use super::quality::marked;
+use super::tally::Marked;
+use crate::analyze::{Channel, LldpPort, PfcAgreement, agreement};
+use crate::capture::{Finding, Severity};
+
+pub(super) fn findings(core: &Core, data: &[&Channel]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (interface, ports) in core.lldp.links.interfaces() {
+        // More ports than two are a mirror of several links: nothing tells which belong together.
+        if let [a, b] = ports[..] {
+            findings.extend(of_link([a, b]).map(|finding| at(finding, &[a, b], interface)));
+        }
+        for port in ports {
+            let (Some(pfc), Some(priority)) = (port.pfc, port.roce_v2_priority) else { continue };
+            if pfc.enabled >> priority & 1 == 0 {
+                let finding = Finding::new("lldp_roce_lossy", Severity::Warning)
+                    .value(u64::from(priority), "priority")
+                    .detail("port", &port.name)
+                    .detail("lossless", priorities(pfc.enabled));
+                findings.push(at(finding, &[port], interface));
+            }
+        }
+    }
+    findings.extend(lossy_data(core, data));
+    findings
+}
+
+fn of_link(ends: [&LldpPort; 2]) -> Option<Finding> {
+    let (code, severity, of) = match agreement(ends) {
+        PfcAgreement::Same | PfcAgreement::Silent => return None,
+        PfcAgreement::Different => ("lldp_pfc_mismatch", Severity::Warning, 0),
+        PfcAgreement::Pending(of) => ("lldp_pfc_pending", Severity::Info, of),
+        PfcAgreement::OneEnd(of) => ("lldp_pfc_one_end", Severity::Info, of),
+    };
+    let [one, other] = [ends[of], ends[of ^ 1]];
+    let lossless = |port: &LldpPort| priorities(port.pfc.map_or(0, |pfc| pfc.enabled));
+    let differing = ends.map(|end| end.pfc.map_or(0, |pfc| pfc.enabled));
+    let finding = Finding::new(code, severity)
+        .value(u64::from((differing[0] ^ differing[1]).count_ones()), "priorities")
+        .detail("one", &one.name)
+        .detail("one_lossless", lossless(one))
+        .detail("other", &other.name)
+        .detail("other_lossless", lossless(other));
+    Some(finding)
+}
+
+/// Queue pairs whose priority no port on their interface announces as lossless.
+fn lossy_data(core: &Core, data: &[&Channel]) -> Option<Finding> {
+    // By class and announced priorities, which are the same for all but strange captures.
+    let mut found: BTreeMap<(u8, u8), Vec<&Channel>> = BTreeMap::new();
+    for channel in data {
+        let ports: Vec<&LldpPort> = core.lldp.links.ports(channel.ends.interface).collect();
+        let announced: Vec<u8> = ports.iter().filter_map(|port| port.pfc).map(|pfc| pfc.enabled).collect();
+        let dscp = channel.traffic_class >> 2;
+        let by_dscp = || ports.iter().find_map(|port| port.dscp_priority(dscp)).unwrap_or(dscp >> 3);
+        let class = channel.pcp.unwrap_or_else(by_dscp);
+        let lossless = announced.iter().fold(0, |sum, enabled| sum | enabled);
+        if !announced.is_empty() && lossless >> class & 1 == 0 {
+            found.entry((class, lossless)).or_default().push(channel);
+        }
+    }
+    let ((class, lossless), channels) = found.into_iter().max_by_key(|(_, channels)| channels.len())?;
+    let mut first: Vec<_> = channels.iter().map(|channel| channel.first).collect();
+    first.sort_unstable_by_key(|mark| (mark.file, mark.frame_no));
+    let first = first.into_iter().take(20).map(|mark| (mark.file, mark.frame_no, Some(mark.time_ns))).collect();
+    let count = channels.len() as u64;
+    let finding = Finding::new("roce_not_lossless", Severity::Warning)
+        .value(count, "queue pairs")
+        .detail("total", data.len())
+        .detail("class", class)
+        .detail("lossless", priorities(lossless));
+    Some(marked(finding, &Marked { count, first }))
+}
+
+/// As people write them; "-" for none.
+fn priorities(mask: u8) -> String {
+    let list: Vec<_> =
+        (0..8).filter(|priority| mask >> priority & 1 == 1).map(|priority| priority.to_string()).collect();
+    if list.is_empty() { "-".to_owned() } else { list.join(", ") }
+}
+
+fn at(finding: Finding, ports: &[&LldpPort], interface: u32) -> Finding {
+    let mut first: Vec<_> = ports.iter().map(|port| port.first).collect();
+    first.sort_unstable_by_key(|mark| (mark.file, mark.frame_no));
+    let first = first.into_iter().map(|mark| (mark.file, mark.frame_no, Some(mark.time_ns))).collect();
+    let count = ports.iter().map(|port| port.pdu_count).sum();
+    let mut finding = marked(finding, &Marked { count, first });
+    finding.subject.interface = Some(interface);
+    finding
+}
