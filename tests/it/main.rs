@@ -21,6 +21,7 @@ mod logs;
 mod memory;
 mod observer;
 mod roce_lab;
+mod roce_logs;
 mod samples;
 #[cfg(feature = "sql")]
 mod sql;

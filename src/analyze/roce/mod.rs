@@ -8,6 +8,7 @@
 mod channel;
 mod cm;
 mod counts;
+mod endpoints;
 mod event;
 mod fabric;
 mod intervals;

@@ -329,4 +329,6 @@ pub struct RoceEndpoint {
     pub rkey: Option<u32>,
     /// Virtual address of its memory, where the log gives one.
     pub vaddr: Option<u64>,
+    /// Queue pair number of the other end, where the log tells which ends belong together.
+    pub peer_qpn: Option<u32>,
 }
