@@ -21,7 +21,7 @@ pub(super) fn findings(core: &Core, data: &[&Channel]) -> Vec<Finding> {
                 let finding = Finding::new("lldp_roce_lossy", Severity::Warning)
                     .value(u64::from(priority), "priority")
                     .detail("port", &port.name)
-                    .detail("lossless", priorities(pfc.enabled));
+                    .list("lossless", priorities(pfc.enabled));
                 findings.push(at(finding, &[port], interface));
             }
         }
@@ -43,9 +43,9 @@ fn of_link(ends: [&LldpPort; 2]) -> Option<Finding> {
     let finding = Finding::new(code, severity)
         .value(u64::from((differing[0] ^ differing[1]).count_ones()), "priorities")
         .detail("one", &one.name)
-        .detail("one_lossless", lossless(one))
+        .list("one_lossless", lossless(one))
         .detail("other", &other.name)
-        .detail("other_lossless", lossless(other));
+        .list("other_lossless", lossless(other));
     Some(finding)
 }
 
@@ -73,15 +73,13 @@ fn lossy_data(core: &Core, data: &[&Channel]) -> Option<Finding> {
         .value(count, "queue pairs")
         .detail("total", data.len())
         .detail("class", class)
-        .detail("lossless", priorities(lossless));
+        .list("lossless", priorities(lossless));
     Some(marked(finding, &Marked { count, first }))
 }
 
-/// As people write them; "-" for none.
-fn priorities(mask: u8) -> String {
-    let list: Vec<_> =
-        (0..8).filter(|priority| mask >> priority & 1 == 1).map(|priority| priority.to_string()).collect();
-    if list.is_empty() { "-".to_owned() } else { list.join(", ") }
+/// The priorities of a mask, as parts of a list.
+fn priorities(mask: u8) -> Vec<(&'static str, u64)> {
+    (0..8).filter(|priority| mask >> priority & 1 == 1).map(|priority| ("list.number", priority)).collect()
 }
 
 fn at(finding: Finding, ports: &[&LldpPort], interface: u32) -> Finding {

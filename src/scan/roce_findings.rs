@@ -37,6 +37,11 @@ pub(super) fn findings(core: &Core) -> Vec<Finding> {
     findings
 }
 
+/// Parts of a list that there are any of.
+fn present<const N: usize>(parts: [(&'static str, u64); N]) -> impl Iterator<Item = (&'static str, u64)> {
+    parts.into_iter().filter(|(_, count)| *count > 0)
+}
+
 /// The queue pair of management datagrams carries no data.
 fn is_management(channel: &Channel) -> bool {
     channel.ends.service == Service::Ud && channel.ends.responder_qp == 1
@@ -72,24 +77,34 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
     let resent = with(data, |channel| channel.counts.resent_total() > 0);
     if !resent.is_empty() {
         let count = total(&resent, |channel| channel.counts.resent_total());
+        let reasons = [
+            ("roce.reason.nak", RoceCause::Nak),
+            ("roce.reason.rnr", RoceCause::Rnr),
+            ("roce.reason.timeout", RoceCause::Timeout),
+            ("roce.reason.reissue", RoceCause::Reissue),
+            ("roce.reason.unknown", RoceCause::Unknown),
+        ];
         let of = |cause: RoceCause| total(&resent, |channel| channel.counts.resent[cause as usize]);
-        let mut finding = Finding::new("roce_retransmit", Severity::Warning)
+        let finding = Finding::new("roce_retransmit", Severity::Warning)
             .value(count, "packets")
             .detail("total", requests)
             .detail("share", percent(count, requests))
             .detail("bytes", total(&resent, |channel| channel.counts.resent_bytes))
             .detail("qps", resent.len())
-            .detail("rewinds", total(&resent, |channel| channel.counts.rewinds.iter().sum()));
-        for (name, cause) in [
-            ("nak", RoceCause::Nak),
-            ("rnr", RoceCause::Rnr),
-            ("timeout", RoceCause::Timeout),
-            ("reissue", RoceCause::Reissue),
-            ("unknown", RoceCause::Unknown),
-        ] {
-            finding = finding.detail(name, of(cause));
-        }
+            .detail("rewinds", total(&resent, |channel| channel.counts.rewinds.iter().sum()))
+            .list("reasons", present(reasons.map(|(key, cause)| (key, of(cause)))));
         findings.push(marked(finding, &mark_of(&resent, count, None)));
+    }
+    let held = with(data, |channel| channel.counts.timeout_wait_ns > 0);
+    if !held.is_empty() {
+        let timeouts = total(&held, |channel| channel.counts.rewinds[RoceCause::Timeout as usize]);
+        let longest = held.iter().map(|channel| channel.counts.longest_timeout_wait_ns).max().unwrap_or(0);
+        let finding = Finding::new("roce_timeout_wait", Severity::Warning)
+            .value(total(&held, |channel| channel.counts.timeout_wait_ns.unsigned_abs()), "ns")
+            .detail("timeouts", timeouts)
+            .detail("qps", held.len())
+            .detail("longest", words::span(longest));
+        findings.push(marked(finding, &mark_of(&held, timeouts, None)));
     }
     let gone = with(data, |channel| channel.has_event(RoceEventKind::Unanswered));
     if !gone.is_empty() {
@@ -278,22 +293,34 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     if data.is_empty() {
         return;
     }
-    let mut finding = Finding::new("roce_queue_pairs", Severity::Info)
-        .value(data.len() as u64, "queue pairs")
-        .detail("cm", by("cm"))
-        .detail("log", by("perftest"))
-        .detail("deth", by("deth"))
-        .detail("psn", by("psn") + by("same_number"))
-        .detail("none", unpaired);
     let mut taps = [0_u64; 4];
     for fabric in &stage.fabrics {
         for channel in fabric.channels().filter(|channel| !is_management(channel)) {
             taps[fabric.tap(channel) as usize] += 1;
         }
     }
-    for tap in [Tap::Requester, Tap::Responder, Tap::Middle, Tap::Unknown] {
-        finding = finding.detail(tap.name(), taps[tap as usize]);
-    }
+    let of = |tap: Tap| taps[tap as usize];
+    let finding = Finding::new("roce_queue_pairs", Severity::Info)
+        .value(data.len() as u64, "queue pairs")
+        .list(
+            "pairing",
+            present([
+                ("roce.pairing.cm", by("cm")),
+                ("roce.pairing.perftest", by("perftest")),
+                ("roce.pairing.deth", by("deth")),
+                ("roce.pairing.psn", by("psn") + by("same_number")),
+                ("roce.pairing.none", unpaired),
+            ]),
+        )
+        .list(
+            "taps",
+            present([
+                ("roce.tap.requester", of(Tap::Requester)),
+                ("roce.tap.responder", of(Tap::Responder)),
+                ("roce.tap.middle", of(Tap::Middle)),
+                ("roce.tap.unknown", of(Tap::Unknown)),
+            ]),
+        );
     findings.push(marked(finding, &mark_of(data, data.len() as u64, None)));
 }
 
@@ -321,7 +348,7 @@ fn pauses(core: &Core, has_roce: bool, findings: &mut Vec<Finding>) {
     let mut has_any = false;
     for (class, sum) in pauses.by_class.iter().enumerate().filter(|(_, sum)| sum.pauses > 0) {
         has_any = true;
-        let class = if class < 8 { class.to_string() } else { "PAUSE".to_owned() };
+        let class = if class < 8 { ("roce.class.one", class as u64) } else { ("roce.class.all", 0) };
         let first = sum.first.into_iter().map(|(file, frame_no, time_ns)| (file, frame_no, Some(time_ns))).collect();
         let mark = Marked { count: sum.pauses, first };
         let known_ns = u64::try_from(sum.known_ns).unwrap_or(0);
@@ -334,7 +361,7 @@ fn pauses(core: &Core, has_roce: bool, findings: &mut Vec<Finding>) {
         let severity = if sum.storms > 0 { Severity::Warning } else { Severity::Info };
         let finding = Finding::new(code, severity)
             .value(known_ns, "ns")
-            .detail("class", class)
+            .list("class", [class])
             .detail("share", percent(known_ns, u64::try_from(span_ns).unwrap_or(0).max(1)))
             .detail("longest", words::span(sum.longest_ns))
             .detail("storms", sum.storms);

@@ -77,6 +77,14 @@ table! {
         retransmit_bytes: u64,
         /// Requests sent again, of all.
         retransmit_ratio: Option<f64>,
+        /// Time without progress before its timeouts, in all, in nanoseconds.
+        timeout_wait_ns: i64,
+        /// Median time from the first packet of a message to its acknowledgement or the end of its response, as seen at the tap.
+        latency_median_ns: Option<i64>,
+        /// 99th percentile of these times.
+        latency_p99_ns: Option<i64>,
+        /// Longest of them.
+        latency_max_ns: Option<i64>,
         /// Times that the requester went back; waits for a responder that was not ready are not counted.
         rewind_count: u64,
         /// Requests that came to the responder in order; null unless the tap is there. Likewise the next five.
@@ -280,7 +288,7 @@ table! {
         bytes: Option<u64>,
         /// How often the requester went back to the same packet.
         try_count: Option<u64>,
-        /// Time that the responder asked to wait (`rnr`), in nanoseconds.
+        /// Time that the responder asked to wait (`rnr`), or time without progress before the timeout (`go_back_n`, `unanswered`; of several tries the longest), in nanoseconds.
         wait_ns: Option<i64>,
         /// What started it: `nak`, `timeout`, `reissue`, `unknown` (`go_back_n`, `unanswered`); `invalid_request`, `remote_access`, `remote_operation` (`nak`).
         cause: Option<Symbol>,

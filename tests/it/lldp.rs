@@ -161,7 +161,7 @@ fn data_in_a_priority_that_is_not_lossless_is_told() {
     tagged.splice(12..12, [0x81, 0x00, 4 << 5, 1]);
     assert_eq!(with(&[pfc(false, 16)], tagged), [""; 0]);
     let found = findings(&[both(&[pfc(false, 0)]), vec![send(0x6a, 1)]].concat());
-    assert!(found[0].1.contains("priority 3") && found[0].1.contains("lossless: -"), "{}", found[0].1);
+    assert!(found[0].1.contains("priority 3") && found[0].1.contains("lossless: none"), "{}", found[0].1);
     // Without DCBX nothing is known.
     assert_eq!(with(&[], send(0, 1)), [""; 0]);
     // Who follows the announced priority of RoCEv2 is not protected.

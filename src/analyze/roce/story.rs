@@ -45,7 +45,7 @@ impl Story {
     }
 
     /// The requester went back to `psn`; everything before `until` had been sent.
-    pub fn on_rewind(&mut self, cause: Cause, psn: Psn, until: Psn, mark: Mark) {
+    pub fn on_rewind(&mut self, cause: Cause, psn: Psn, until: Psn, mark: Mark, timeout_wait_ns: Option<i64>) {
         // What the responder was not ready for is told as such.
         if cause == Cause::Rnr {
             return;
@@ -58,12 +58,13 @@ impl Story {
             open.last_try_ns = mark.time_ns;
             open.event.tries = open.event.tries.map(|tries| tries + 1);
             open.event.cause = Some(cause.name());
+            open.event.wait_ns = open.event.wait_ns.max(timeout_wait_ns);
             return;
         }
         self.close_going_back(mark.time_ns, "again");
         let mut event = RoceEvent::at(RoceEventKind::GoBack, mark);
         (event.cause, event.psn, event.tries) = (Some(cause.name()), Some(psn.get()), Some(1));
-        (event.count, event.bytes) = (0, Some(0));
+        (event.count, event.bytes, event.wait_ns) = (0, Some(0), timeout_wait_ns);
         self.going_back =
             Some(Box::new(GoingBack { event, from: psn, until, last_try_ns: mark.time_ns, longest_wait_ns: 0 }));
     }

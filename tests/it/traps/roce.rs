@@ -293,7 +293,7 @@ fn soft_roce_marks_without_cnps_and_a_lab_with_pfc_on_the_wrong_class_are_found_
     assert!(findings["pfc_other_class"].en.contains("class 3"));
     let findings = Tables::of(folder.join("roce_write_loss1.vm0.pcap")).findings();
     assert!(findings["roce_retransmit"].value > Some(1_000));
-    assert!(findings["roce_queue_pairs"].en.contains("at the requester for"));
+    assert!(findings["roce_queue_pairs"].en.contains("at the requester for 2"));
     let findings = Tables::of(folder.join("roce_verbs.vm0.pcap")).findings();
     assert_eq!((findings["roce_rnr"].value, findings["roce_nak"].value), (Some(53), Some(4)));
 }
