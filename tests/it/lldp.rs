@@ -1,5 +1,6 @@
 //! LLDP and DCBX: what ports announce, and whether it fits the other end of the link and the data.
 
+use proptest::prelude::*;
 use wirelab::{Input, ScanRequest, TableId};
 
 use crate::support::cells::{self, Value};
@@ -176,6 +177,34 @@ fn every_cut_of_a_frame_is_read_without_harm() {
         let frames = [whole[..length].to_vec()];
         let rows = table(&frames, TableId::Lldp);
         assert_eq!(rows.num_rows(), usize::from(length >= 14), "{length}");
+        findings(&frames);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_change_of_bytes_does_harm(changes in prop::collection::vec((14_usize..160, any::<u8>()), 1..12), cut in 14_usize..400) {
+        let cee = tlv(127, &[&[0x00, 0x1b, 0x21, 2][..], &tlv(3, &[0, 0, 0xc0, 0, 8, 8]), &tlv(4, &[0; 10])].concat());
+        let ets = ieee(9, &[0x83; 21]);
+        let mut frame = lldp(7, "leaf1", 120, &[pfc(true, 8), app(3, 3, 4_791), ets, cee, tlv(8, &[5, 1, 192, 0, 2, 1, 2, 0, 0, 0, 3, 0])]);
+        for (at, byte) in changes {
+            if let Some(place) = frame.get_mut(at) {
+                *place = byte;
+            }
+        }
+        frame.truncate(cut.max(14));
+        let frames = [frame, lldp(8, "host1", 120, &[pfc(false, 1)])];
+        let rows = table(&frames, TableId::Lldp);
+        prop_assert_eq!(rows.num_rows(), 2);
+        for row in 0..2 {
+            let cell = |name| cells::column(&rows.batches, name)[row].clone();
+            // A mask and its list say the same.
+            let listed = cell("pfc_priorities").text().map(|text| text.split(',').filter(|part| !part.is_empty()).count());
+            let bits = cell("pfc_mask").int().map(|mask| mask.count_ones() as usize);
+            prop_assert_eq!(listed, bits);
+            prop_assert!(cell("tlv_count").int().unwrap() <= 200);
+        }
         findings(&frames);
     }
 }

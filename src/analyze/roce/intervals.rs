@@ -41,6 +41,8 @@ impl IntervalCounts {
 pub(crate) struct Intervals {
     doublings: u32,
     kept: Vec<(i64, IntervalCounts)>,
+    /// The last interval, from and until: nearly every packet lies in it, and needs no division.
+    last_ns: (i64, i64),
 }
 
 impl Intervals {
@@ -56,6 +58,21 @@ impl Intervals {
 
     /// The counts of the interval that a time lies in.
     pub fn at(&mut self, time_ns: i64) -> &mut IntervalCounts {
+        if (self.last_ns.0..self.last_ns.1).contains(&time_ns) {
+            let last = self.kept.len() - 1;
+            return &mut self.kept[last].1;
+        }
+        let at = self.find(time_ns);
+        let length_ns = self.length_ns();
+        if let Some((last, _)) = self.kept.last() {
+            let start_ns = last.saturating_mul(length_ns);
+            self.last_ns = (start_ns, start_ns.saturating_add(length_ns));
+        }
+        &mut self.kept[at].1
+    }
+
+    /// The place of the interval that a time lies in, made where it is new.
+    fn find(&mut self, time_ns: i64) -> usize {
         loop {
             let number = time_ns.div_euclid(self.length_ns());
             // Nearly always the last one, or a new one behind it.
@@ -65,10 +82,10 @@ impl Intervals {
                 _ => self.kept.binary_search_by_key(&number, |(kept, _)| *kept),
             };
             match place {
-                Ok(at) => return &mut self.kept[at].1,
+                Ok(at) => return at,
                 Err(at) if self.kept.len() < MOST || self.doublings >= MOST_DOUBLINGS => {
                     self.kept.insert(at, (number, IntervalCounts::default()));
-                    return &mut self.kept[at].1;
+                    return at;
                 }
                 Err(_) => self.double(),
             }
