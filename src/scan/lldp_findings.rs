@@ -8,15 +8,31 @@ use super::tally::Marked;
 use crate::analyze::{Channel, LldpPort, PfcAgreement, agreement};
 use crate::capture::{Finding, Severity};
 
+/// Ports whose priorities are told; table `lldp` has all.
+const MOST_PORTS: usize = 8;
+
 pub(super) fn findings(core: &Core, data: &[&Channel]) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut told = 0;
     for (interface, ports) in core.lldp.links.interfaces() {
         // More ports than two are a mirror of several links: nothing tells which belong together.
         if let [a, b] = ports[..] {
             findings.extend(of_link([a, b]).map(|finding| at(finding, &[a, b], interface)));
         }
         for port in ports {
-            let (Some(pfc), Some(priority)) = (port.pfc, port.roce_v2_priority) else { continue };
+            let Some(pfc) = port.pfc else { continue };
+            if told < MOST_PORTS {
+                told += 1;
+                let willing = if pfc.is_willing { "lldp.willing.yes" } else { "lldp.willing.no" };
+                let finding = Finding::new("lldp_priorities", Severity::Info)
+                    .value(u64::from(pfc.enabled.count_ones()), "priorities")
+                    .detail("port", &port.name)
+                    .list("lossless", priorities(pfc.enabled))
+                    .list("roce", port.roce_v2_priority.map(|priority| ("list.number", u64::from(priority))))
+                    .list("willing", [(willing, 0)]);
+                findings.push(at(finding, &[port], interface));
+            }
+            let Some(priority) = port.roce_v2_priority else { continue };
             if pfc.enabled >> priority & 1 == 0 {
                 let finding = Finding::new("lldp_roce_lossy", Severity::Warning)
                     .value(u64::from(priority), "priority")

@@ -151,6 +151,27 @@ fn ends_that_disagree_on_lossless_priorities_are_told_unless_one_gives_way() {
 }
 
 #[test]
+fn what_each_port_has_lossless_is_told() {
+    let said = |tlvs: &[Vec<u8>]| {
+        let quality = table(&[lldp(7, "leaf1", 120, tlvs)], TableId::CaptureQuality);
+        let codes = cells::texts(&quality.batches, "code").into_iter();
+        let sentences = ["message_en", "message_zh"].map(|name| cells::texts(&quality.batches, name));
+        codes.zip(sentences[0].clone()).zip(sentences[1].clone()).find(|((code, _), _)| code == "lldp_priorities")
+    };
+    let ((_, en), zh) = said(&[pfc(true, 0b1_1000), app(3, 3, 4_791)]).expect("a finding");
+    assert_eq!(
+        en,
+        "leaf1 swp1 announces by DCBX (LLDP from frame 1 on): lossless priorities 3, 4; priority for RoCEv2 3; \
+         willing to take over what the other end says."
+    );
+    assert!(zh.contains("无损优先级 3，4；RoCEv2 的优先级 3；愿意采用对端的配置"), "{zh}");
+    let ((_, en), zh) = said(&[pfc(false, 0)]).expect("a finding");
+    assert!(en.contains("lossless priorities none; priority for RoCEv2 none; not willing"), "{en}");
+    assert!(zh.contains("无损优先级 无；RoCEv2 的优先级 无；不采用"), "{zh}");
+    assert_eq!(said(&[]), None);
+}
+
+#[test]
 fn data_in_a_priority_that_is_not_lossless_is_told() {
     let both = |tlvs: &[Vec<u8>]| vec![lldp(7, "leaf1", 120, tlvs), lldp(8, "host1", 120, tlvs)];
     let with = |tlvs: &[Vec<u8>], data: Vec<u8>| codes(&[both(tlvs), vec![data]].concat());

@@ -97,3 +97,53 @@ fn a_log_of_another_run_pairs_nothing() {
     let by = cells::column(&qps.batches, "paired_by");
     assert!(!by.is_empty() && !by.contains(&Value::Text("perftest".to_owned())));
 }
+
+#[test]
+fn a_perftest_log_in_a_submission_pairs_the_queue_pairs_of_its_capture() {
+    use wirelab::grade::{GradeOptions, Lab, grade, read_submission, submission::SubmissionLimits};
+
+    let capture = crate_root().join("sample-captures/roce-pfc/roce-pfc.pcap");
+    let of = |table, name| {
+        let inputs = vec![Input::Path(capture.clone())];
+        let found = tables(inputs, &with_threads(1), &[ScanRequest::new(table)]).unwrap().remove(0);
+        cells::column(&found.batches, name)[0].clone()
+    };
+    let number = |table, name| of(table, name).int().unwrap();
+    let (own, peer) = (number(TableId::RoceQps, "requester_qp"), number(TableId::RoceQps, "responder_qp"));
+    let psn = number(TableId::Roce, "psn");
+    assert_eq!(of(TableId::RoceQps, "requester_ip").text(), Some("10.77.0.1"));
+    let gid = |host| format!(" GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:77:00:{host:02}\n");
+    let log = format!(
+        "                    RDMA_Write BW Test\n Number of qps   : 1\n local address: LID 0000 QPN 0x{own:04x} PSN 0x{psn:06x}\n{}\
+          remote address: LID 0000 QPN 0x{peer:04x} PSN 0x000007\n{}",
+        gid(1),
+        gid(2)
+    );
+    let scratch = std::env::temp_dir().join(format!("wirelab-roce-log-{}", std::process::id()));
+    let (lab, handed_in) = (scratch.join("pairs"), scratch.join("submission"));
+    std::fs::create_dir_all(&lab).unwrap();
+    std::fs::create_dir_all(&handed_in).unwrap();
+    let rubric = "schema = \"wirelab-rubric/1\"\nid = \"pairs\"\nversion = \"1\"\n[input.run]\nkind = \"capture\"\n\
+                  [input.log]\nkind = \"perftest\"\nrequired = false\n\
+                  [[check]]\nid = \"paired\"\npoints = \"1\"\nsql = \"SELECT paired_by FROM run.roce_qps\"\n\
+                  on_no_rows = \"fail\"\non_null = \"fail\"\n\
+                  expect = [{ col = \"paired_by\", op = \"eq\", value = \"perftest\" }]\n";
+    std::fs::write(lab.join("rubric.toml"), rubric).unwrap();
+    let words = "title = \"Pairs\"\nsummary = \"One.\"\n[input]\nrun = \"run\"\nlog = \"log\"\n\
+                 [check.paired]\ntitle = \"paired\"\npass = \"yes\"\nfail = \"no\"\nhint = \"look\"\n";
+    for name in ["feedback.en.toml", "feedback.zh.toml"] {
+        std::fs::write(lab.join(name), words).unwrap();
+    }
+    let lab = Lab::read(&lab).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let status = || {
+        let submission = read_submission(&[handed_in.clone()], &SubmissionLimits::default()).unwrap();
+        let report = grade(&lab, &submission, &GradeOptions::default(), &mut wirelab::Unobserved).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+        report["items"][0]["status"].as_str().unwrap().to_owned()
+    };
+    std::fs::copy(&capture, handed_in.join("run.pcap")).unwrap();
+    assert_eq!(status(), "fail");
+    std::fs::write(handed_in.join("ib_write_bw.txt"), log).unwrap();
+    assert_eq!(status(), "pass");
+    std::fs::remove_dir_all(scratch).unwrap();
+}
