@@ -8,7 +8,7 @@ use crate::wire::{LldpPdu, Mac, Pfc};
 /// Ports that are kept of one interface. A link has two; more are a mirror of several links.
 const MOST_PORTS: usize = 64;
 /// Interfaces that are followed.
-const MOST_INTERFACES: usize = 4_096;
+const MOST_INTERFACES: usize = 1_024;
 
 /// One port, as its last LLDPDU tells.
 #[derive(Clone, Debug)]
@@ -21,12 +21,12 @@ pub(crate) struct LldpPort {
     pub pfc: Option<Pfc>,
     pub roce_v2_priority: Option<u8>,
     /// Priority of each DSCP that the port announces one for.
-    dscp_priorities: Vec<(u8, u8)>,
+    dscp_priorities: [Option<u8>; 64],
 }
 
 impl LldpPort {
     pub fn dscp_priority(&self, dscp: u8) -> Option<u8> {
-        self.dscp_priorities.iter().find(|(known, _)| *known == dscp).map(|(_, priority)| *priority)
+        self.dscp_priorities.get(usize::from(dscp)).copied().flatten()
     }
 }
 
@@ -67,15 +67,15 @@ impl Links {
         }
         let (first, pdu_count) = at.map_or((mark, 0), |at| (ports[at].1.first, ports[at].1.pdu_count));
         let system = pdu.system_name.as_ref().filter(|name| !name.is_empty()).unwrap_or(&chassis.text);
-        let dscps = (0..64).filter_map(|dscp| Some((dscp, pdu.dcbx.dscp_priority(dscp)?)));
         let told = LldpPort {
-            name: short(&format!("{system} {}", port.text)),
+            // A host often calls its port as it calls itself.
+            name: short(&if *system == port.text { system.clone() } else { format!("{system} {}", port.text) }),
             src_mac,
             first,
             pdu_count: pdu_count + 1,
             pfc: pdu.dcbx.pfc,
             roce_v2_priority: pdu.dcbx.roce_v2_priority(),
-            dscp_priorities: dscps.collect(),
+            dscp_priorities: pdu.dcbx.dscp_priorities(),
         };
         match at {
             Some(at) => ports[at].1 = told,

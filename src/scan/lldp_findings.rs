@@ -70,14 +70,16 @@ fn lossy_data(core: &Core, data: &[&Channel]) -> Option<Finding> {
     // By class and announced priorities, which are the same for all but strange captures.
     let mut found: BTreeMap<(u8, u8), Vec<&Channel>> = BTreeMap::new();
     for channel in data {
-        let ports: Vec<&LldpPort> = core.lldp.links.ports(channel.ends.interface).collect();
-        let announced: Vec<u8> = ports.iter().filter_map(|port| port.pfc).map(|pfc| pfc.enabled).collect();
+        let ports: Vec<&LldpPort> =
+            core.lldp.links.ports(channel.ends.interface).filter(|port| port.pfc.is_some()).collect();
         let dscp = channel.traffic_class >> 2;
-        let by_dscp = || ports.iter().find_map(|port| port.dscp_priority(dscp)).unwrap_or(dscp >> 3);
-        let class = channel.pcp.unwrap_or_else(by_dscp);
-        let lossless = announced.iter().fold(0, |sum, enabled| sum | enabled);
-        if !announced.is_empty() && lossless >> class & 1 == 0 {
-            found.entry((class, lossless)).or_default().push(channel);
+        let class_at = |port: &LldpPort| channel.pcp.or_else(|| port.dscp_priority(dscp)).unwrap_or(dscp >> 3);
+        let enabled = |port: &LldpPort| port.pfc.map_or(0, |pfc| pfc.enabled);
+        // Where ports map the DSCP otherwise, one that protects it is enough to say nothing.
+        let is_protected = ports.iter().any(|port| enabled(port) >> class_at(port) & 1 == 1);
+        let mapped = ports.iter().find(|port| port.dscp_priority(dscp).is_some()).or(ports.first());
+        if let Some(port) = mapped.filter(|_| !is_protected) {
+            found.entry((class_at(port), enabled(port))).or_default().push(channel);
         }
     }
     let ((class, lossless), channels) = found.into_iter().max_by_key(|(_, channels)| channels.len())?;

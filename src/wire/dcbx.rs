@@ -125,9 +125,15 @@ impl Dcbx {
         self.priority_of(0x8915, |selector| selector == AppSelector::EtherType)
     }
 
-    /// The priority announced for a DSCP.
-    pub fn dscp_priority(&self, dscp: u8) -> Option<u8> {
-        self.priority_of(u16::from(dscp), |selector| selector == AppSelector::Dscp)
+    /// The priority announced for each DSCP; of several the first.
+    pub fn dscp_priorities(&self) -> [Option<u8>; 64] {
+        let mut table = [None; 64];
+        for app in self.apps.iter().filter(|app| app.selector == AppSelector::Dscp) {
+            if let Some(place) = table.get_mut(usize::from(app.protocol)) {
+                *place = place.or(Some(app.priority));
+            }
+        }
+        table
     }
 
     fn priority_of(&self, protocol: u16, is_it: impl Fn(AppSelector) -> bool) -> Option<u8> {
@@ -313,7 +319,7 @@ mod tests {
         assert_eq!(ets.algorithms, Some([2, 2, 2, 2, 0, 0, 0, 255]));
         assert_eq!(dcbx.ets_recommended.unwrap().is_willing, None);
         assert_eq!(
-            (dcbx.roce_v2_priority(), dcbx.roce_v1_priority(), dcbx.dscp_priority(48)),
+            (dcbx.roce_v2_priority(), dcbx.roce_v1_priority(), dcbx.dscp_priorities()[48]),
             (Some(3), Some(4), Some(6))
         );
         let texts: Vec<_> = dcbx.apps.iter().map(ToString::to_string).collect();
