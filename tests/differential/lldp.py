@@ -3,9 +3,9 @@
 
     python3 tests/differential/lldp.py CORPUS --dump target/debug/examples/dump_tables --work DIR [--least 100]
 
-tshark reads the captures in which wirelab found an LLDPDU, and those that the catalogue names LLDP for. Meant, and counted
-apart: tshark stops at the first thing that is wrong with an LLDPDU, so of those with a `problem` only the presence of a row
-is compared. Exit status 1 where fewer cells are equal than `--least` per cent, or an LLDPDU has no row.
+tshark reads the captures in which wirelab found an LLDPDU, and those that the catalogue names LLDP for. Meant, and
+counted apart: tshark stops at the first thing that is wrong with an LLDPDU, so of those with a `problem` only the
+presence of a row is compared. Exit status 1 where fewer cells are equal than `--least` per cent, or an LLDPDU has no row.
 """
 
 import argparse
@@ -42,7 +42,8 @@ FIELDS = [field for fields in FIRST.values() for field in fields] + OTHER + APPS
 FIELDS += PFC + CLASSES + BANDWIDTHS + ALGORITHMS
 ALGORITHM_NAMES = {"0": "strict", "1": "cbs", "2": "ets", "255": "vendor"}
 SELECTORS = {"1": "ethertype", "2": "tcp", "3": "udp", "4": "port", "5": "dscp"}
-CAPABILITIES = "other repeater bridge wlan_access_point router telephone docsis_cable_device station_only".split()
+CAPABILITIES = ["other", "repeater", "bridge", "wlan_access_point", "router", "telephone"]
+CAPABILITIES += ["docsis_cable_device", "station_only"]
 SEPARATOR = "\x1f"
 
 
@@ -62,7 +63,10 @@ def theirs(capture: Path) -> dict[int, dict[str, list[str]]]:
     return found
 
 
-def eight(printed: dict[str, list[str]], fields: list[str], which: int, names: dict[str, str] | None = None) -> str | None:
+Printed = dict[str, list[str]]
+
+
+def eight(printed: Printed, fields: list[str], which: int, names: dict[str, str] | None = None) -> str | None:
     """The numbers of a table of eight: the first of those printed, or the second (a recommendation)."""
     if any(len(printed[field]) <= which for field in fields):
         return None
