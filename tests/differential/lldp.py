@@ -5,7 +5,8 @@
 
 tshark reads the captures in which wirelab found an LLDPDU, and those that the catalogue names LLDP for. Meant, and
 counted apart: tshark stops at the first thing that is wrong with an LLDPDU, so of those with a `problem` only the
-presence of a row is compared. Exit status 1 where fewer cells are equal than `--least` per cent, or an LLDPDU has no row.
+presence of a row is compared. Exit status 1 where fewer cells are equal than `--least` per cent, or an LLDPDU has no
+row.
 """
 
 import argparse
