@@ -210,8 +210,9 @@ class _Page:
         for one in happenings:
             message = printable(one["first"][f"message_{self.lang}"])
             if one["events"] > 1:
+                key = "happened_often" if one["longest_ns"] else "happened_at_once"
                 longest = _format.duration(one["longest_ns"])
-                message = self.say("happened_often", count=count(one["events"]), longest=longest, first=message)
+                message = self.say(key, count=count(one["events"]), longest=longest, first=message)
             first, *rest = _text.wrapped(message, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
         return lines
