@@ -25,6 +25,20 @@ pub fn usage(py: Python<'_>, message: &str) -> PyErr {
     named(py, "UsageError", message).unwrap_or_else(|failure| failure)
 }
 
+/// The same, in both languages.
+pub fn usage_in(py: Python<'_>, english: &str, chinese: &str) -> PyErr {
+    let error = usage(py, english);
+    let said = || -> PyResult<()> {
+        let messages = PyDict::new(py);
+        messages.set_item("en", english)?;
+        messages.set_item("zh", chinese)?;
+        error.value(py).setattr("messages", messages)
+    };
+    // Without them the English message is there all the same.
+    let _ = said();
+    error
+}
+
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let message = error.message(Lang::En);
     let raised = match error {

@@ -31,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(capture::open, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(overview::overview, module)?)?;
+    module.add_function(wrap_pyfunction!(request::log_endpoints, module)?)?;
     module.add_function(wrap_pyfunction!(join::match_captures, module)?)?;
     module.add_class::<grade::Lab>()?;
     module.add_class::<grade::Report>()?;

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use wirelab::Overview;
+use wirelab::overview::Happening;
 
 use crate::cells;
 use crate::input::inputs;
@@ -47,7 +48,7 @@ pub fn to_py<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyAny
     connections.set_item("count", seen.connection_count)?;
     connections.set_item("largest", cells::dicts(py, &seen.top_connections.batches)?)?;
     all.set_item("connections", connections)?;
-    all.set_item("tcp_happenings", happenings(py, seen)?)?;
+    all.set_item("tcp_happenings", happenings(py, &seen.tcp_happenings)?)?;
     all.set_item("roce", roce(py, seen)?)?;
     all.set_item("pauses", pauses(py, seen)?)?;
     all.set_item("tunnels", tunnels(py, seen)?)?;
@@ -82,9 +83,9 @@ fn files<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> 
     Ok(list)
 }
 
-fn happenings<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+fn happenings<'py>(py: Python<'py>, seen: &[Happening]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for happening in &seen.tcp_happenings {
+    for happening in seen {
         let one = PyDict::new(py);
         one.set_item("events", happening.events)?;
         one.set_item("count", happening.count)?;
@@ -104,6 +105,7 @@ fn roce<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
     all.set_item("largest", cells::dicts(py, &seen.roce.top_queue_pairs)?)?;
     all.set_item("event_count", seen.roce.event_count)?;
     all.set_item("first_events", cells::dicts(py, &seen.roce.first_events)?)?;
+    all.set_item("happenings", happenings(py, &seen.roce.happenings)?)?;
     let opcodes = PyList::empty(py);
     for (opcode, name, packets) in &seen.roce.opcodes {
         let one = PyDict::new(py);

@@ -5,9 +5,11 @@ use std::num::NonZeroUsize;
 
 use pyo3::prelude::*;
 use wirelab::wire::Ip;
-use wirelab::{Checksums, Filter, Options};
+use wirelab::{Checksums, Filter, Lang, Options, RoceEndpoint};
 
-use crate::error::usage;
+use crate::error::{usage, usage_in};
+
+pub type Endpoint = (String, u32, u32, Option<u32>, Option<u64>, Option<u32>);
 
 /// Settings of a run; the package has checked their ranges.
 #[derive(FromPyObject)]
@@ -20,6 +22,11 @@ pub struct RunOptions {
     vxlan_ports: Option<Vec<u16>>,
     #[pyo3(item)]
     roce_ports: Option<Vec<u16>>,
+    #[pyo3(item)]
+    pause_storm_ns: Option<i64>,
+    /// Address, queue pair number, first packet sequence number, remote key, virtual address, number of the peer.
+    #[pyo3(item)]
+    roce_endpoints: Vec<Endpoint>,
     /// `auto`, `on` or `off`.
     #[pyo3(item)]
     checksums: String,
@@ -33,6 +40,8 @@ impl RunOptions {
             link_speed_bps: self.link_speed_bps,
             vxlan_ports: self.vxlan_ports.unwrap_or(default.vxlan_ports),
             roce_ports: self.roce_ports.unwrap_or(default.roce_ports),
+            pause_storm_ns: self.pause_storm_ns.unwrap_or(default.pause_storm_ns),
+            roce_endpoints: self.roce_endpoints.into_iter().filter_map(endpoint).collect(),
             checksums: match self.checksums.as_str() {
                 "on" => Checksums::On,
                 "off" => Checksums::Off,
@@ -41,6 +50,22 @@ impl RunOptions {
             ..default
         }
     }
+}
+
+fn endpoint((ip, qpn, psn, rkey, vaddr, peer_qpn): Endpoint) -> Option<RoceEndpoint> {
+    // The package has read the address before.
+    Some(RoceEndpoint { ip: ip.parse().ok()?, qpn, psn, rkey, vaddr, peer_qpn })
+}
+
+/// The queue pairs that a log of perftest names.
+#[pyfunction]
+pub fn log_endpoints(py: Python<'_>, name: &str, log: &[u8]) -> PyResult<Vec<Endpoint>> {
+    let found = py.detach(|| wirelab::logs::roce_endpoints(log)).map_err(|failure| {
+        let [english, chinese] = [Lang::En, Lang::Zh].map(|lang| format!("{name}: {}", failure.message(lang)));
+        usage_in(py, &english, &chinese)
+    })?;
+    let ends = found.into_iter();
+    Ok(ends.map(|end| (end.ip.to_string(), end.qpn, end.psn, end.rkey, end.vaddr, end.peer_qpn)).collect())
 }
 
 /// Which rows; the package has turned times into nanoseconds.

@@ -213,6 +213,8 @@ def test_a_cut_file_gives_its_rows_and_a_finding(wirelab: Run, tmp_path: Path) -
         (["table", "packets"], "FILE"),
         (["info", PING, "--threads", "0"], "threads"),
         (["info", PING, "--link-speed", "fast"], "--link-speed"),
+        (["info", PING, "--pause-storm", "long"], "--pause-storm"),
+        (["info", PING, "--log", PING], "perftest"),
         (["inof", PING], "did you mean info"),
         ([], "command"),
     ],
@@ -221,6 +223,22 @@ def test_a_faulty_call_is_exit_code_2_and_says_what_was_meant(wirelab: Run, argu
     done = wirelab(*arguments)
     assert (done.returncode, done.stdout) == (2, b"")
     assert says in done.stderr.decode() and "Traceback" not in done.stderr.decode()
+
+
+def test_a_log_of_perftest_pairs_the_queue_pairs_of_a_capture(wirelab: Run, tmp_path: Path) -> None:
+    first = ["--columns", "requester_ip,requester_qp,responder_ip,responder_qp", "--format", "csv"]
+    own_ip, own, peer_ip, peer = wirelab("table", "roce_qps", PFC, *first).stdout.decode().split()[1].split(",")
+    psn = wirelab("table", "roce", PFC, "--columns", "psn", "--format", "csv").stdout.decode().split()[1]
+    lines = ["                    RDMA_Write BW Test"]
+    for which, ip, qpn, number in (("local", own_ip, own, psn), ("remote", peer_ip, peer, "7")):
+        gid = ":".join(["00"] * 10 + ["255"] * 2 + [f"{int(part):02}" for part in ip.split(".")])
+        lines += [f" {which} address: LID 0000 QPN 0x{int(qpn):04x} PSN 0x{int(number):06x}", f" GID: {gid}"]
+    log = tmp_path / "server.txt"
+    log.write_text("\n".join(lines) + "\n")
+    told = wirelab("table", "roce_qps", PFC, "--columns", "paired_by", "--format", "csv", "--log", log)
+    assert told.stdout.decode().split()[1] == "perftest"
+    seen = wirelab("info", PFC, "--log", log, "--link-speed", "1G", "--pause-storm", "1us", "--json").stdout
+    assert "pause_storm" in {one["code"] for one in json.loads(seen)["findings"]}
 
 
 def test_a_failed_run_leaves_an_output_file_as_it_was(wirelab: Run, tmp_path: Path) -> None:

@@ -123,12 +123,68 @@ def test_options_reach_the_core() -> None:
         {"vxlan_ports": [70_000]},
         {"roce_ports": "x"},
         {"checksums": "yes"},
+        {"pause_storm_ns": 0},
+        {"logs": 3},
+        {"roce_endpoints": [("10.0.0.1", 1)]},
+        {"roce_endpoints": [("here", 1, 2)]},
+        {"roce_endpoints": [("10.0.0.1", 2**24, 2)]},
         {"progress": 3},
     ],
 )
 def test_an_option_out_of_range_is_the_callers_fault(options) -> None:
     with pytest.raises(wl.UsageError, match=next(iter(options))):
         wl.open(PING, **options)
+
+
+def _perftest(cap: wl.Capture) -> str:
+    """What perftest would have printed of the first queue pair."""
+    qp, first = cap.roce_qps.to_arrow().to_pylist()[0], cap.roce.to_arrow().to_pylist()[0]
+
+    def end(which: str, address: str, qpn: int, psn: int) -> str:
+        gid = "00:00:00:00:00:00:00:00:00:00:255:255:" + ":".join(f"{int(part):02}" for part in address.split("."))
+        return f" {which} address: LID 0000 QPN 0x{qpn:04x} PSN 0x{psn:06x}\n GID: {gid}\n"
+
+    return (
+        "                    RDMA_Write BW Test\n Number of qps   : 1\t\tTransport type : IB\n"
+        + end("local", qp["requester_ip"], qp["requester_qp"], first["psn"])
+        + end("remote", qp["responder_ip"], qp["responder_qp"], 7)
+    )
+
+
+def test_logs_and_endpoints_pair_queue_pairs_for_certain(tmp_path) -> None:
+    plain = wl.open(PFC)
+    row = plain.roce_qps.to_arrow().to_pylist()[0]
+    assert row["paired_by"] == "psn"
+    text = _perftest(plain)
+    log = tmp_path / "ib_write_bw.txt"
+    log.write_text(text, encoding="utf-8")
+    psn = plain.roce.to_arrow().to_pylist()[0]["psn"]
+    own = (row["requester_ip"], row["requester_qp"], psn, row["responder_qp"])
+    peer = (row["responder_ip"], row["responder_qp"], 7, row["requester_qp"])
+    for options in (
+        {"logs": log},
+        {"logs": [str(log)]},
+        {"logs": text.encode()},
+        {"logs": io.StringIO(text)},
+        {"roce_endpoints": [own, peer]},
+        {"roce_endpoints": [own[:3], peer[:3]]},
+    ):
+        (told,) = wl.open(PFC, **options).roce_qps.to_arrow().to_pylist()[:1]
+        assert (told["paired_by"], told["pair_confidence"]) == ("perftest", "certain"), options
+        assert told["requester_qp"] == row["requester_qp"]
+    with pytest.raises(wl.UsageError, match=r"log: Nothing in it looks like output of perftest") as caught:
+        wl.open(PFC, logs=b"64 bytes from 10.0.0.1: icmp_seq=1 ttl=64 time=0.1 ms\n")
+    assert "perftest" in caught.value.messages["zh"]
+    with pytest.raises(FileNotFoundError):
+        wl.open(PFC, logs=tmp_path / "none.txt")
+
+
+def test_the_length_of_a_pause_storm_is_settable() -> None:
+    storms = [
+        sum(wl.open(PFC, link_speed_bps=10**9, **options).pause_intervals.to_arrow()["is_storm"].to_pylist())
+        for options in ({}, {"pause_storm_ns": 1_000}, {"pause_storm_ns": 10**15})
+    ]
+    assert storms[1] > storms[0] >= storms[2] == 0
 
 
 def test_nothing_goes_to_standard_error_or_output() -> None:

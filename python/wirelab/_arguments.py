@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from . import _core
 from ._errors import UsageError
 from ._times import to_ns
 
 if TYPE_CHECKING:
-    from ._core import _Filter, _Input, _Options
+    from ._core import _Endpoint, _Filter, _Input, _Options
 
 Progress = Callable[[int, "int | None"], object]
 
@@ -85,6 +86,9 @@ def options(
     vxlan_ports: int | Iterable[int] | None,
     roce_ports: int | Iterable[int] | None,
     checksums: str,
+    pause_storm_ns: int | None = None,
+    logs: Any = None,
+    roce_endpoints: Iterable[Any] | None = None,
 ) -> _Options:
     if checksums not in ("auto", "on", "off"):
         raise UsageError(f'checksums must be "auto", "on" or "off", not {checksums!r}')
@@ -94,7 +98,58 @@ def options(
         "vxlan_ports": None if vxlan_ports is None else ports(vxlan_ports, "vxlan_ports"),
         "roce_ports": None if roce_ports is None else ports(roce_ports, "roce_ports"),
         "checksums": checksums,
+        "pause_storm_ns": None if pause_storm_ns is None else whole(pause_storm_ns, "pause_storm_ns", 1, 2**63 - 1),
+        "roce_endpoints": [*_of_logs(logs), *_endpoints(roce_endpoints)],
     }
+
+
+#: Most bytes of a log that are read.
+_LOG_BYTES = 64 << 20
+
+
+def _of_logs(given: Any) -> list[_Endpoint]:
+    """The queue pairs that logs name: paths, bytes or file-like objects, one or several."""
+    if given is None:
+        return []
+    if isinstance(given, (str, bytes, bytearray, memoryview, os.PathLike)) or hasattr(given, "read"):
+        given = [given]
+    if not isinstance(given, Iterable):
+        raise UsageError(f"logs must be paths, bytes or file-like objects, not {given!r}")
+    return [end for one in given for end in _of_log(one)]
+
+
+def _of_log(given: Any) -> list[_Endpoint]:
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        name, log = "log", bytes(given)
+    elif isinstance(given, (str, os.PathLike)):
+        name = os.fsdecode(given)
+        with io.open(name, "rb") as file:  # noqa: UP020
+            log = file.read(_LOG_BYTES)
+    elif hasattr(given, "read"):
+        name = str(getattr(given, "name", "log"))
+        log = given.read(_LOG_BYTES)
+        log = log.encode("utf-8", "replace") if isinstance(log, str) else bytes(log)
+    else:
+        raise UsageError(f"logs must be paths, bytes or file-like objects, not {type(given).__name__}")
+    return _core.log_endpoints(name, log[:_LOG_BYTES])
+
+
+def _endpoints(given: Iterable[Any] | None) -> list[_Endpoint]:
+    """Queue pairs by hand: address, queue pair number, first packet sequence number, and the peer's number if known."""
+    ends: list[_Endpoint] = []
+    for one in () if given is None else given:
+        if not isinstance(one, (list, tuple)) or not 3 <= len(one) <= 4:
+            raise UsageError(
+                f"roce_endpoints must hold (address, qpn, psn) or (address, qpn, psn, peer_qpn), not {one!r}"
+            )
+        address, *numbers = one
+        try:
+            ip = str(ipaddress.ip_address(address))
+        except ValueError as error:
+            raise UsageError(f"roce_endpoints: {error}") from None
+        qpn, psn, *rest = (whole(number, "roce_endpoints", 0, 2**24 - 1) for number in numbers)
+        ends.append((ip, qpn, psn, None, None, rest[0] if rest else None))
+    return ends
 
 
 def row_filter(time_from: Any, time_to: Any, host: Any, port: Any) -> _Filter:

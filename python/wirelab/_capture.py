@@ -88,9 +88,11 @@ class Capture:
     roce: Table
     roce_qps: Table
     roce_messages: Table
+    roce_intervals: Table
     roce_events: Table
     pause: Table
     pause_intervals: Table
+    lldp: Table
     tunnels: Table
     probes: Table
     dns: Table
@@ -226,6 +228,9 @@ def open(
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
     checksums: str = "auto",
+    pause_storm_ns: int | None = None,
+    logs: Any = None,
+    roce_endpoints: Iterable[tuple[Any, ...]] | None = None,
     progress: _arguments.Progress | None = None,
 ) -> Capture:
     """Opens one or more files as one capture.
@@ -235,12 +240,18 @@ def open(
     ``threads``: workers; the rows are the same for any number. ``link_speed_bps``: turns pause quanta into nanoseconds.
     ``vxlan_ports``, ``roce_ports``: UDP destination ports, by default 4789 and 8472, and 4791.
     ``checksums``: verified or not (``"on"``, ``"off"``); ``"auto"`` where the input is not too large for it.
+    ``pause_storm_ns``: a pause as long is a storm (default: 200 ms).
+    ``logs``: what perftest (``ib_write_bw`` ...) printed, as paths, bytes or file-like objects: it names the queue
+    pairs of both ends, which pairs those of the capture for certain. ``roce_endpoints``: the same by hand, each end as
+    ``(address, qpn, psn)`` or ``(address, qpn, psn, peer_qpn)``.
     ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and
     once at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
     """
     core = _core.open(
         _arguments.inputs(paths),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
+        _arguments.options(
+            threads, link_speed_bps, vxlan_ports, roce_ports, checksums, pause_storm_ns, logs, roce_endpoints
+        ),
         _arguments.progress(progress),
     )
     return Capture(core)

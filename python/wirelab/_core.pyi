@@ -10,11 +10,15 @@ class _Reads(Protocol):
 class _Writes(Protocol):
     def write(self, data: bytes, /) -> Any: ...
 
+_Endpoint = tuple[str, int, int, int | None, int | None, int | None]
+
 class _Options(TypedDict):
     threads: int | None
     link_speed_bps: int | None
     vxlan_ports: list[int] | None
     roce_ports: list[int] | None
+    pause_storm_ns: int | None
+    roce_endpoints: list[_Endpoint]
     checksums: str
 
 class _Filter(TypedDict):
@@ -86,6 +90,7 @@ def scan(
     progress: _Progress | None,
 ) -> Scan: ...
 def overview(given: Sequence[_Input], options: _Options, progress: _Progress | None) -> dict[str, Any]: ...
+def log_endpoints(name: str, log: bytes) -> list[_Endpoint]: ...
 def match_captures(
     a: Sequence[_Input],
     b: Sequence[_Input],

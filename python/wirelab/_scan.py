@@ -99,6 +99,9 @@ def scan(
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
     checksums: str = "auto",
+    pause_storm_ns: int | None = None,
+    logs: Any = None,
+    roce_endpoints: Iterable[tuple[Any, ...]] | None = None,
     progress: _arguments.Progress | None = None,
 ) -> Scan:
     """Streams one table of a capture, whatever its size.
@@ -108,15 +111,17 @@ def scan(
     ``time_from``, ``time_to``: rows from the one (included) to the other (not included), as nanoseconds since 1970
     (int), ISO 8601 text or a datetime; UTC where no zone is named.
     ``host``, ``port``: rows that speak of this IP address or port, in any role; one or several.
-    ``threads``, ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``, ``progress``: as of
-    :func:`wirelab.open`.
+    ``threads``, ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``, ``pause_storm_ns``,
+    ``logs``, ``roce_endpoints``, ``progress``: as of :func:`wirelab.open`.
     """
     run = _core.scan(
         _arguments.inputs([paths]),
         table,
         _arguments.columns(columns),
         _arguments.row_filter(time_from, time_to, host, port),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
+        _arguments.options(
+            threads, link_speed_bps, vxlan_ports, roce_ports, checksums, pause_storm_ns, logs, roce_endpoints
+        ),
         _arguments.progress(progress),
     )
     return Scan(table, run)

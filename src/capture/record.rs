@@ -235,6 +235,8 @@ pub struct Finding {
     pub frames: Vec<u64>,
     /// Further values for the sentence.
     pub details: Vec<(&'static str, String)>,
+    /// Lists for the sentence: each part is a sentence's key and its `{count}`, said in the reader's language.
+    pub lists: Vec<(&'static str, Vec<(&'static str, u64)>)>,
 }
 
 impl Finding {
@@ -248,6 +250,7 @@ impl Finding {
             count: 1,
             frames: Vec::new(),
             details: Vec::new(),
+            lists: Vec::new(),
         }
     }
 
@@ -265,6 +268,11 @@ impl Finding {
     pub(crate) fn value(mut self, value: u64, unit: &'static str) -> Self {
         self.value = Some(i64::try_from(value).unwrap_or(i64::MAX));
         self.unit = unit;
+        self
+    }
+
+    pub(crate) fn list(mut self, name: &'static str, parts: impl IntoIterator<Item = (&'static str, u64)>) -> Self {
+        self.lists.push((name, parts.into_iter().collect()));
         self
     }
 

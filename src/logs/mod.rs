@@ -3,11 +3,13 @@
 //! One file or folder per tool; each says what it is sure of, and leaves null what the tool did not say. Nothing here knows
 //! packets. Reading starts at [`detect`] and [`read()`]; a [`Log`] is a set of named tables and findings.
 
+mod dcb;
 mod decode;
 mod ethtool;
 mod hping3;
 mod iperf3;
 mod json;
+mod nic_names;
 mod nstat;
 mod perftest;
 mod ping;
@@ -42,12 +44,22 @@ pub enum LogKind {
     Ss,
     Nstat,
     Ethtool,
+    /// `dcb` and `mlnx_qos`.
+    Dcb,
     Hping3,
 }
 
 /// Every kind, the ones with the plainest marks first.
-pub const LOG_KINDS: [LogKind; 7] =
-    [LogKind::Iperf3, LogKind::Perftest, LogKind::Hping3, LogKind::Ping, LogKind::Ethtool, LogKind::Nstat, LogKind::Ss];
+pub const LOG_KINDS: [LogKind; 8] = [
+    LogKind::Iperf3,
+    LogKind::Perftest,
+    LogKind::Hping3,
+    LogKind::Ping,
+    LogKind::Dcb,
+    LogKind::Ethtool,
+    LogKind::Nstat,
+    LogKind::Ss,
+];
 
 impl LogKind {
     pub fn name(self) -> &'static str {
@@ -58,6 +70,7 @@ impl LogKind {
             Self::Ss => "ss",
             Self::Nstat => "nstat",
             Self::Ethtool => "ethtool",
+            Self::Dcb => "dcb",
             Self::Hping3 => "hping3",
         }
     }
@@ -75,6 +88,7 @@ impl LogKind {
             Self::Ss => ss::tables(),
             Self::Nstat => nstat::tables(),
             Self::Ethtool => ethtool::tables(),
+            Self::Dcb => dcb::tables(),
             Self::Hping3 => hping3::tables(),
         }
     }
@@ -87,6 +101,7 @@ impl LogKind {
             Self::Ss => ss::is_in(text),
             Self::Nstat => nstat::is_in(text),
             Self::Ethtool => ethtool::is_in(text),
+            Self::Dcb => dcb::is_in(text),
             Self::Hping3 => hping3::is_in(text),
         }
     }
@@ -211,6 +226,7 @@ pub fn read(kind: LogKind, bytes: &[u8]) -> Result<Log, LogError> {
         LogKind::Ss => ss::read(&text, &mut reading),
         LogKind::Nstat => nstat::read(&text, &mut reading),
         LogKind::Ethtool => ethtool::read(&text, &mut reading),
+        LogKind::Dcb => dcb::read(&text, &mut reading),
         LogKind::Hping3 => hping3::read(&text, &mut reading),
     };
     let Some(tables) = tables.map_err(|error| LogError::Tables(error.to_string()))? else {
@@ -227,14 +243,33 @@ pub fn read(kind: LogKind, bytes: &[u8]) -> Result<Log, LogError> {
     Ok(Log { kind, tables, findings })
 }
 
+/// The queue pairs that a log of perftest names, for [`Options::roce_endpoints`](crate::Options::roce_endpoints): with them, queue
+/// pairs of a capture are paired for certain. A log without addresses of RoCE (InfiniBand, JSON) gives none.
+pub fn roce_endpoints(bytes: &[u8]) -> Result<Vec<crate::RoceEndpoint>, LogError> {
+    let text = decode(bytes, &mut Reading::default());
+    if text.trim().is_empty() {
+        return Err(LogError::Empty);
+    }
+    if !perftest::is_in(&text) {
+        return Err(LogError::NotThisKind { kind: LogKind::Perftest, looks_like: detect(bytes) });
+    }
+    Ok(perftest::endpoints(&text))
+}
+
 /// The section of `docs/tables.md` on logs, from the declarations.
 pub fn markdown() -> String {
     let mut text = String::from(
         "\n## Tables of logs\n\nA log that comes with a capture (iperf3, ping, ...) has tables of its own, in the SQL schema of its \
          input. What the tool did not say is null.\n",
     );
+    let mut told: Vec<&str> = Vec::new();
     for kind in LOG_KINDS {
         for table in kind.tables() {
+            // Two kinds may have a table in common.
+            if told.contains(&table.name) {
+                continue;
+            }
+            told.push(table.name);
             text.push_str(&markdown_of(table, "###"));
         }
     }

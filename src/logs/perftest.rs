@@ -7,10 +7,13 @@ use serde_json::Value;
 
 use super::json::next_object;
 use super::reading::{Reading, Rows, Tables, line_at};
+use crate::RoceEndpoint;
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef};
 use tables::{PerftestBuilder, PerftestRow, QpBuilder, QpRow, ResultBuilder, ResultRow};
 
+/// Queue pairs of a log that are looked for in a capture.
+const MOST_QPS: usize = 65_536;
 /// Bytes in what perftest calls MB: its megabytes are powers of two, whatever the label says.
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -59,6 +62,13 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
         runs.qps.finish::<QpBuilder>(QpRow::table(), reading)?,
         runs.results.finish::<ResultBuilder>(ResultRow::table(), reading)?,
     ]))
+}
+
+/// The queue pairs that the log names; none where it is not perftest's.
+pub(super) fn endpoints(text: &str) -> Vec<RoceEndpoint> {
+    let mut runs = Runs::default();
+    text::read(text, &mut runs, &mut Reading::default());
+    runs.qps.as_slice().iter().take(MOST_QPS).flat_map(QpRow::endpoints).collect()
 }
 
 fn from_json(text: &str, runs: &mut Runs, reading: &mut Reading) {

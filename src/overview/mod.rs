@@ -20,8 +20,8 @@ use crate::tables::TableId;
 
 use groups::Words;
 pub use groups::{Groups, PauseCounts, ProbeCounts, TunnelCounts};
-pub use happenings::TcpHappening;
-use happenings::TcpHappenings;
+pub use happenings::Happening;
+use happenings::Happenings;
 pub use timeline::Timeline;
 
 /// Connections that are told apart; the others are only counted.
@@ -45,7 +45,7 @@ pub struct Overview {
     /// The ten connections with the most payload, most first: one-row batches of `tcp_flows`.
     pub top_connections: TableData,
     /// What held TCP connections up, by kind.
-    pub tcp_happenings: Vec<TcpHappening>,
+    pub tcp_happenings: Vec<Happening>,
     pub roce: RoceOverview,
     /// Pause frames by kind and class.
     pub pauses: Groups<(String, Option<u8>), PauseCounts>,
@@ -74,6 +74,8 @@ pub struct RoceOverview {
     pub event_count: u64,
     /// The first of these: batches of `roce_events`.
     pub first_events: Vec<RecordBatch>,
+    /// The same by kind and cause, in the order of the first of each.
+    pub happenings: Vec<Happening>,
 }
 
 /// Reads the inputs as one capture, once.
@@ -90,7 +92,7 @@ where
     let requests = [
         request(TableId::Packets, &["time", "original_bytes"]),
         ScanRequest::new(TableId::TcpFlows),
-        request(TableId::TcpEvents, &TcpHappenings::COLUMNS),
+        request(TableId::TcpEvents, &Happenings::COLUMNS),
         request(TableId::Roce, &["opcode", "opcode_name", "aeth", "payload_bytes", "ecn"]),
         ScanRequest::new(TableId::RoceQps),
         ScanRequest::new(TableId::RoceEvents),
@@ -118,7 +120,8 @@ struct Gathered {
     timeline: Timeline,
     connection_count: u64,
     top: BinaryHeap<Connection>,
-    tcp_happenings: TcpHappenings,
+    tcp_happenings: Happenings,
+    roce_happenings: Happenings,
     top_queue_pairs: BinaryHeap<Connection>,
     opcodes: Vec<(Option<String>, u64)>,
     roce: RoceOverview,
@@ -135,7 +138,10 @@ impl Gathered {
             TableId::TcpEvents => self.tcp_happenings.add(&batch),
             TableId::Roce => self.add_roce(&batch),
             TableId::RoceQps => self.add_queue_pairs(&batch),
-            TableId::RoceEvents => self.add_events(&batch),
+            TableId::RoceEvents => {
+                self.add_events(&batch);
+                self.roce_happenings.add(&batch);
+            }
             TableId::Pause => self.add_pauses(&batch),
             TableId::Tunnels => self.add_tunnels(&batch),
             TableId::Probes => self.add_probes(&batch),
@@ -281,7 +287,12 @@ impl Gathered {
             connection_count: self.connection_count,
             top_connections: table(TableId::TcpFlows, top),
             tcp_happenings: self.tcp_happenings.0,
-            roce: RoceOverview { opcodes: opcodes.collect(), top_queue_pairs, ..self.roce },
+            roce: RoceOverview {
+                opcodes: opcodes.collect(),
+                top_queue_pairs,
+                happenings: self.roce_happenings.0,
+                ..self.roce
+            },
             pauses: self.pauses,
             tunnels: self.tunnels,
             probes: self.probes,

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::finish;
+use super::lldp::LldpStage;
 use super::pause::PauseStage;
 use super::quoted::quoted_frame;
 use super::roce::{RoceStage, needs_analysis};
@@ -44,9 +45,11 @@ pub(crate) struct Sinks {
     pub roce: Option<Sink<RoceRow>>,
     pub roce_qps: Option<Sink<RoceQpRow>>,
     pub roce_messages: Option<Sink<RoceMessageRow>>,
+    pub roce_intervals: Option<Sink<RoceIntervalRow>>,
     pub roce_events: Option<Sink<RoceEventRow>>,
     pub pause: Option<Sink<PauseRow>>,
     pub pause_intervals: Option<Sink<PauseIntervalRow>>,
+    pub lldp: Option<Sink<LldpRow>>,
     pub tunnels: Option<Sink<TunnelRow>>,
     pub probes: Option<Sink<ProbeRow>>,
     pub dns: Option<Sink<DnsRow>>,
@@ -62,8 +65,8 @@ macro_rules! each_sink {
         let sinks = $sinks;
         each_sink!(@ sinks, $id, $sink, $body;
             packets Packets, tcp Tcp, tcp_flows TcpFlows, tcp_events TcpEvents, flows Flows, roce Roce,
-            roce_qps RoceQps, roce_messages RoceMessages, roce_events RoceEvents, pause Pause,
-            pause_intervals PauseIntervals, tunnels Tunnels,
+            roce_qps RoceQps, roce_messages RoceMessages, roce_intervals RoceIntervals,
+            roce_events RoceEvents, pause Pause, pause_intervals PauseIntervals, lldp Lldp, tunnels Tunnels,
             probes Probes, dns Dns, icmp Icmp, arp Arp, interfaces Interfaces, capture_quality CaptureQuality);
     }};
     (@ $sinks:ident, $id:ident, $sink:ident, $body:expr; $($field:ident $variant:ident),*) => {
@@ -104,6 +107,7 @@ pub(crate) struct Core {
     /// `None` where no table needs it.
     pub roce: Option<RoceStage>,
     pub pauses: Option<PauseStage>,
+    pub lldp: LldpStage,
 }
 
 /// What building rows of a window needs.
@@ -157,6 +161,7 @@ impl Core {
             roce: RoceStage::needed(&sinks, options),
             pauses: (has_quality || sinks.pause_intervals.is_some())
                 .then(|| PauseStage::new(options, sinks.pause_intervals.is_some())),
+            lldp: LldpStage::default(),
             config,
             sinks,
             chunks: Vec::new(),
@@ -278,6 +283,7 @@ impl Core {
         if let Some(pauses) = &mut self.pauses {
             pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
         }
+        self.lldp.on_window(&context, self.sinks.lldp.as_mut());
         let chunks = context.decoded.chunks.len();
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.add_window(&context, self.needs.verdicts, is_parallel);

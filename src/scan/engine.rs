@@ -179,10 +179,12 @@ fn needs_flows(request: &ScanRequest) -> bool {
         | TableId::CaptureQuality => true,
         TableId::Pause
         | TableId::PauseIntervals
+        | TableId::Lldp
         | TableId::Arp
         | TableId::Interfaces
         | TableId::RoceQps
         | TableId::RoceMessages
+        | TableId::RoceIntervals
         | TableId::RoceEvents => false,
         TableId::Packets => wants("flow_id") || wants("duplicate_of") || wants("duplicate_kind"),
         TableId::Roce | TableId::Tunnels | TableId::Icmp => wants("flow_id"),
@@ -194,9 +196,13 @@ fn check_filter(request: &ScanRequest) -> Result<(), Error> {
     let (has_time, has_hosts, has_ports) = match request.table {
         TableId::Interfaces | TableId::CaptureQuality => (false, false, false),
         TableId::Pause | TableId::PauseIntervals => (true, false, false),
-        TableId::Arp | TableId::Probes | TableId::RoceQps | TableId::RoceMessages | TableId::RoceEvents => {
-            (true, true, false)
-        }
+        TableId::Arp
+        | TableId::Lldp
+        | TableId::Probes
+        | TableId::RoceQps
+        | TableId::RoceMessages
+        | TableId::RoceIntervals
+        | TableId::RoceEvents => (true, true, false),
         _ => (true, true, true),
     };
     let filter = &request.filter;
@@ -233,9 +239,11 @@ fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
             TableId::Roce => sinks.roce = sink(projection, filter),
             TableId::RoceQps => sinks.roce_qps = sink(projection, filter),
             TableId::RoceMessages => sinks.roce_messages = sink(projection, filter),
+            TableId::RoceIntervals => sinks.roce_intervals = sink(projection, filter),
             TableId::RoceEvents => sinks.roce_events = sink(projection, filter),
             TableId::Pause => sinks.pause = sink(projection, filter),
             TableId::PauseIntervals => sinks.pause_intervals = sink(projection, filter),
+            TableId::Lldp => sinks.lldp = sink(projection, filter),
             TableId::Tunnels => sinks.tunnels = sink(projection, filter),
             TableId::Probes => sinks.probes = sink(projection, filter),
             TableId::Dns => sinks.dns = sink(projection, filter),

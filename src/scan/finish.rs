@@ -268,10 +268,21 @@ pub(super) fn sentence(finding: &Finding, facts: &CaptureFacts, lang: Lang) -> S
     let value = finding.value.unwrap_or(0);
     let span = words::span(value);
     let frame_no = subject.frame_no.unwrap_or(0);
+    let lists: Vec<(&str, String)> = finding.lists.iter().map(|(name, parts)| (*name, list(parts, lang))).collect();
     let mut values: Vec<(&str, &dyn std::fmt::Display)> =
         vec![("file", &file), ("value", &value), ("span", &span), ("count", &finding.count), ("frame_no", &frame_no)];
     values.extend(finding.details.iter().map(|(name, value)| (*name, value as &dyn std::fmt::Display)));
+    values.extend(lists.iter().map(|(name, text)| (*name, text as &dyn std::fmt::Display)));
     words::say(lang, &format!("quality.{}", finding.code), &values)
+}
+
+/// The parts of a list, in words; "none" where there are none.
+fn list(parts: &[(&str, u64)], lang: Lang) -> String {
+    if parts.is_empty() {
+        return words::say(lang, "list.none", &[]);
+    }
+    let said: Vec<_> = parts.iter().map(|(key, count)| words::say(lang, key, &[("count", count)])).collect();
+    said.join(&words::say(lang, "list.comma", &[]))
 }
 
 fn quality_row(finding: &Finding, facts: &CaptureFacts) -> QualityRow {

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use rayon::prelude::*;
 
 use super::core::{Context, Sinks};
-use super::roce_story;
 use super::rows::{roce_of, roce_row};
 use super::sink::Sink;
+use super::{roce_intervals, roce_story};
 use crate::analyze::{
     Fabric, HoldLimits, LeftOut, Mark, NO_CHANNEL, NO_MESSAGE, RoceEvidence, RoceJudgement, RoceSeen,
 };
@@ -55,6 +55,7 @@ impl RoceStage {
         let is_needed = sinks.roce.as_ref().is_some_and(needs_analysis)
             || sinks.roce_qps.is_some()
             || sinks.roce_messages.is_some()
+            || sinks.roce_intervals.is_some()
             || sinks.roce_events.is_some()
             || sinks.capture_quality.is_some();
         if !is_needed {
@@ -247,6 +248,7 @@ impl RoceStage {
             self.messages.drain(..).flatten().for_each(|row| sink.push(row));
         }
         roce_story::qp_table(self, first_ns, sinks);
+        roce_intervals::interval_table(self, first_ns, sinks);
         roce_story::event_table(self, first_ns, sinks);
     }
 }

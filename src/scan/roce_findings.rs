@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::core::Core;
+use super::lldp_findings;
 use super::quality::{marked, percent};
 use super::tally::Marked;
 use crate::analyze::{Channel, Fabric, RoceCause, RoceEventKind, Service, Tap};
@@ -19,19 +20,26 @@ pub(super) fn findings(core: &Core) -> Vec<Finding> {
         Some(stage) => stage.fabrics.iter().flat_map(Fabric::channels).collect(),
         None => Vec::new(),
     };
+    let data: Vec<&Channel> = channels.iter().copied().filter(|channel| !is_management(channel)).collect();
     let has_roce = core.roce.as_ref().is_some_and(|stage| stage.packets() > 0);
     if has_roce {
-        let data: Vec<&Channel> = channels.iter().copied().filter(|channel| !is_management(channel)).collect();
         repairs(&data, &mut findings);
         silences(core, &data, &mut findings);
         congestion(&data, &mut findings);
         priorities(core, &data, &mut findings);
         pairing(core, &data, &mut findings);
+        findings.extend(control_only(&channels, &data));
     } else {
         findings.extend(roce_expected(core));
     }
+    findings.extend(lldp_findings::findings(core, &data));
     pauses(core, has_roce, &mut findings);
     findings
+}
+
+/// Parts of a list that there are any of.
+fn present<const N: usize>(parts: [(&'static str, u64); N]) -> impl Iterator<Item = (&'static str, u64)> {
+    parts.into_iter().filter(|(_, count)| *count > 0)
 }
 
 /// The queue pair of management datagrams carries no data.
@@ -69,24 +77,34 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
     let resent = with(data, |channel| channel.counts.resent_total() > 0);
     if !resent.is_empty() {
         let count = total(&resent, |channel| channel.counts.resent_total());
+        let reasons = [
+            ("roce.reason.nak", RoceCause::Nak),
+            ("roce.reason.rnr", RoceCause::Rnr),
+            ("roce.reason.timeout", RoceCause::Timeout),
+            ("roce.reason.reissue", RoceCause::Reissue),
+            ("roce.reason.unknown", RoceCause::Unknown),
+        ];
         let of = |cause: RoceCause| total(&resent, |channel| channel.counts.resent[cause as usize]);
-        let mut finding = Finding::new("roce_retransmit", Severity::Warning)
+        let finding = Finding::new("roce_retransmit", Severity::Warning)
             .value(count, "packets")
             .detail("total", requests)
             .detail("share", percent(count, requests))
             .detail("bytes", total(&resent, |channel| channel.counts.resent_bytes))
             .detail("qps", resent.len())
-            .detail("rewinds", total(&resent, |channel| channel.counts.rewinds.iter().sum()));
-        for (name, cause) in [
-            ("nak", RoceCause::Nak),
-            ("rnr", RoceCause::Rnr),
-            ("timeout", RoceCause::Timeout),
-            ("reissue", RoceCause::Reissue),
-            ("unknown", RoceCause::Unknown),
-        ] {
-            finding = finding.detail(name, of(cause));
-        }
+            .detail("rewinds", total(&resent, |channel| channel.counts.rewinds.iter().sum()))
+            .list("reasons", present(reasons.map(|(key, cause)| (key, of(cause)))));
         findings.push(marked(finding, &mark_of(&resent, count, None)));
+    }
+    let held = with(data, |channel| channel.counts.timeout_wait_ns > 0);
+    if !held.is_empty() {
+        let timeouts = total(&held, |channel| channel.counts.rewinds[RoceCause::Timeout as usize]);
+        let longest = held.iter().map(|channel| channel.counts.longest_timeout_wait_ns).max().unwrap_or(0);
+        let finding = Finding::new("roce_timeout_wait", Severity::Warning)
+            .value(total(&held, |channel| channel.counts.timeout_wait_ns.unsigned_abs()), "ns")
+            .detail("timeouts", timeouts)
+            .detail("qps", held.len())
+            .detail("longest", words::span(longest));
+        findings.push(marked(finding, &mark_of(&held, timeouts, None)));
     }
     let gone = with(data, |channel| channel.has_event(RoceEventKind::Unanswered));
     if !gone.is_empty() {
@@ -153,31 +171,52 @@ fn silences(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     }
 }
 
+/// Queue pairs were connected, and no data of theirs is here: hardware may keep it to itself.
+fn control_only(channels: &[&Channel], data: &[&Channel]) -> Option<Finding> {
+    let connected = with(channels, |channel| channel.has_event(RoceEventKind::Connect));
+    if connected.is_empty() || !data.is_empty() {
+        return None;
+    }
+    let is_connect =
+        |channel: &Channel| channel.story.events().filter(|event| event.kind == RoceEventKind::Connect).count() as u64;
+    let count = total(&connected, is_connect);
+    let finding = Finding::new("roce_control_only", Severity::Warning).value(count, "connections");
+    Some(marked(finding, &mark_of(&connected, count, Some(RoceEventKind::Connect))))
+}
+
 /// ECN: marks, and the notifications that should follow them.
 fn congestion(data: &[&Channel], findings: &mut Vec<Finding>) {
-    let marked_qps = with(data, |channel| channel.counts.ce > 0);
-    let marks = total(&marked_qps, |channel| channel.counts.ce);
-    let notifications = total(data, |channel| channel.counts.notifications);
+    let marks_of = |channel: &Channel| channel.counts.ce + channel.counts.response_ce;
+    let notifications_of = |channel: &Channel| channel.counts.notifications + channel.counts.response_notifications;
+    let marked_qps = with(data, |channel| marks_of(channel) > 0);
+    let marks = total(&marked_qps, marks_of);
+    let notifications = total(data, notifications_of);
     let requests = total(data, |channel| channel.counts.requests);
+    let packets = requests + total(data, |channel| channel.counts.responses);
     if marks > 0 {
         let code = if notifications == 0 { "roce_ce_without_cnp" } else { "roce_congestion" };
         let severity = if notifications == 0 { Severity::Warning } else { Severity::Info };
         let delays = marked_qps.iter().filter_map(|channel| channel.story.notification_delay.as_ref()?.at_ns(500));
         let shortest = delays.min().map_or_else(|| "-".to_owned(), words::span);
+        // Marks on responses alone are no event of the queue pair.
+        let has_event = marked_qps.iter().any(|channel| channel.has_event(RoceEventKind::Congestion));
+        let kind = has_event.then_some(RoceEventKind::Congestion);
         let finding = Finding::new(code, severity)
             .value(marks, "packets")
-            .detail("total", requests)
-            .detail("share", percent(marks, requests))
+            .detail("total", packets)
+            .detail("share", percent(marks, packets))
             .detail("qps", marked_qps.len())
             .detail("cnps", notifications)
             .detail("delay", shortest);
-        findings.push(marked(finding, &mark_of(&marked_qps, marks, Some(RoceEventKind::Congestion))));
+        findings.push(marked(finding, &mark_of(&marked_qps, marks, kind)));
     } else if notifications > 0 {
-        let slowed = with(data, |channel| channel.counts.notifications > 0);
+        let slowed = with(data, |channel| notifications_of(channel) > 0);
+        let has_event = slowed.iter().any(|channel| channel.has_event(RoceEventKind::Notification));
+        let kind = has_event.then_some(RoceEventKind::Notification);
         let finding = Finding::new("roce_cnp_without_ce", Severity::Info)
             .value(notifications, "packets")
             .detail("qps", slowed.len());
-        findings.push(marked(finding, &mark_of(&slowed, notifications, Some(RoceEventKind::Notification))));
+        findings.push(marked(finding, &mark_of(&slowed, notifications, kind)));
     }
     let unmarkable = with(data, |channel| channel.counts.not_ect > 0);
     if !unmarkable.is_empty() {
@@ -254,22 +293,34 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     if data.is_empty() {
         return;
     }
-    let mut finding = Finding::new("roce_queue_pairs", Severity::Info)
-        .value(data.len() as u64, "queue pairs")
-        .detail("cm", by("cm"))
-        .detail("log", by("log"))
-        .detail("deth", by("deth"))
-        .detail("psn", by("psn") + by("same_number"))
-        .detail("none", unpaired);
     let mut taps = [0_u64; 4];
     for fabric in &stage.fabrics {
         for channel in fabric.channels().filter(|channel| !is_management(channel)) {
             taps[fabric.tap(channel) as usize] += 1;
         }
     }
-    for tap in [Tap::Requester, Tap::Responder, Tap::Middle, Tap::Unknown] {
-        finding = finding.detail(tap.name(), taps[tap as usize]);
-    }
+    let of = |tap: Tap| taps[tap as usize];
+    let finding = Finding::new("roce_queue_pairs", Severity::Info)
+        .value(data.len() as u64, "queue pairs")
+        .list(
+            "pairing",
+            present([
+                ("roce.pairing.cm", by("cm")),
+                ("roce.pairing.perftest", by("perftest")),
+                ("roce.pairing.deth", by("deth")),
+                ("roce.pairing.psn", by("psn") + by("same_number")),
+                ("roce.pairing.none", unpaired),
+            ]),
+        )
+        .list(
+            "taps",
+            present([
+                ("roce.tap.requester", of(Tap::Requester)),
+                ("roce.tap.responder", of(Tap::Responder)),
+                ("roce.tap.middle", of(Tap::Middle)),
+                ("roce.tap.unknown", of(Tap::Unknown)),
+            ]),
+        );
     findings.push(marked(finding, &mark_of(data, data.len() as u64, None)));
 }
 
@@ -297,7 +348,7 @@ fn pauses(core: &Core, has_roce: bool, findings: &mut Vec<Finding>) {
     let mut has_any = false;
     for (class, sum) in pauses.by_class.iter().enumerate().filter(|(_, sum)| sum.pauses > 0) {
         has_any = true;
-        let class = if class < 8 { class.to_string() } else { "PAUSE".to_owned() };
+        let class = if class < 8 { ("roce.class.one", class as u64) } else { ("roce.class.all", 0) };
         let first = sum.first.into_iter().map(|(file, frame_no, time_ns)| (file, frame_no, Some(time_ns))).collect();
         let mark = Marked { count: sum.pauses, first };
         let known_ns = u64::try_from(sum.known_ns).unwrap_or(0);
@@ -310,7 +361,7 @@ fn pauses(core: &Core, has_roce: bool, findings: &mut Vec<Finding>) {
         let severity = if sum.storms > 0 { Severity::Warning } else { Severity::Info };
         let finding = Finding::new(code, severity)
             .value(known_ns, "ns")
-            .detail("class", class)
+            .list("class", [class])
             .detail("share", percent(known_ns, u64::try_from(span_ns).unwrap_or(0).max(1)))
             .detail("longest", words::span(sum.longest_ns))
             .detail("storms", sum.storms);

@@ -128,6 +128,10 @@ fn qp_row(fabric: &Fabric, channel: &Channel, peer_qp_id: Option<u64>, first_ns:
         retransmit_unknown_count: resent(RoceCause::Unknown),
         retransmit_bytes: counts.resent_bytes,
         retransmit_ratio: share(counts.resent_total()),
+        timeout_wait_ns: counts.timeout_wait_ns,
+        latency_median_ns: channel.latency.as_ref().and_then(|latency| latency.at_ns(500)),
+        latency_p99_ns: channel.latency.as_ref().and_then(|latency| latency.at_ns(990)),
+        latency_max_ns: channel.latency.as_ref().and_then(|latency| latency.at_ns(1_000)),
         rewind_count: went_back - counts.rewinds[RoceCause::Rnr as usize],
         in_order_count: here(counts.in_order),
         out_of_sequence_count: here(counts.out_of_sequence),
@@ -146,6 +150,8 @@ fn qp_row(fabric: &Fabric, channel: &Channel, peer_qp_id: Option<u64>, first_ns:
         ce_ratio: share(counts.ce),
         not_ect_count: counts.not_ect,
         cnp_count: counts.notifications,
+        response_ce_count: counts.response_ce,
+        response_cnp_count: counts.response_notifications,
         ce_to_cnp_min_ns: delay.and_then(|delay| delay.min_ns()),
         ce_to_cnp_median_ns: delay.and_then(|delay| delay.at_ns(500)),
     }
@@ -211,8 +217,9 @@ impl fmt::Display for QpName {
 }
 
 fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, responder): (Option<u32>, u32)) -> String {
+    let wait = words::span(event.wait_ns.unwrap_or(0));
     let word = |group: &str, name: Option<&str>| {
-        name.map_or(String::new(), |name| words::say(lang, &format!("roce.{group}.{name}"), &[]))
+        name.map_or(String::new(), |name| words::say(lang, &format!("roce.{group}.{name}"), &[("wait", &wait)]))
     };
     let kind = event.kind.name();
     let key = match (event.kind, event.cause) {
@@ -232,7 +239,7 @@ fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, respond
             ("count", &event.count),
             ("bytes", &event.bytes.unwrap_or(0)),
             ("tries", &event.tries.unwrap_or(0)),
-            ("wait", &words::span(event.wait_ns.unwrap_or(0))),
+            ("wait", &wait),
             ("cause", &word("cause", event.cause)),
             ("end", &word("end", event.end_reason)),
         ],

@@ -171,6 +171,29 @@ impl CellBuilder<bool> for BooleanBuilder {
     }
 }
 
+/// A truth that may not be known.
+pub(crate) struct Truths(BooleanBuilder);
+
+impl Cell for Option<bool> {
+    type Builder = Truths;
+    const NULLABLE: bool = true;
+    fn data_type() -> DataType {
+        DataType::Boolean
+    }
+}
+
+impl CellBuilder<Option<bool>> for Truths {
+    fn with_capacity(rows: usize) -> Self {
+        Self(BooleanBuilder::with_capacity(rows))
+    }
+    fn push(&mut self, value: &Option<bool>) {
+        self.0.append_option(*value);
+    }
+    fn finish(mut self) -> ArrayRef {
+        Arc::new(BooleanBuilder::finish(&mut self.0))
+    }
+}
+
 // ---- dictionaries
 
 fn dictionary_type() -> DataType {

@@ -8,6 +8,7 @@ mod macros;
 mod capture_tables;
 mod control_tables;
 mod flow_tables;
+mod lldp_table;
 mod match_table;
 mod packets;
 mod registry;
@@ -25,6 +26,7 @@ pub use column::{ColumnDef, Projection, TableDef, type_name};
 pub(crate) use column::{RowSubject, TableBuilder, TableRow};
 pub(crate) use control_tables::*;
 pub(crate) use flow_tables::*;
+pub(crate) use lldp_table::*;
 #[cfg(feature = "logs")]
 pub(crate) use macros::table;
 pub(crate) use match_table::*;

@@ -15,9 +15,11 @@ pub enum TableId {
     Roce,
     RoceQps,
     RoceMessages,
+    RoceIntervals,
     RoceEvents,
     Pause,
     PauseIntervals,
+    Lldp,
     Tunnels,
     Probes,
     Dns,
@@ -28,7 +30,7 @@ pub enum TableId {
 }
 
 /// Every table, in the order documentation shows them.
-pub const TABLES: [TableId; 18] = [
+pub const TABLES: [TableId; 20] = [
     TableId::Packets,
     TableId::Tcp,
     TableId::TcpFlows,
@@ -37,9 +39,11 @@ pub const TABLES: [TableId; 18] = [
     TableId::Roce,
     TableId::RoceQps,
     TableId::RoceMessages,
+    TableId::RoceIntervals,
     TableId::RoceEvents,
     TableId::Pause,
     TableId::PauseIntervals,
+    TableId::Lldp,
     TableId::Tunnels,
     TableId::Probes,
     TableId::Dns,
@@ -72,10 +76,12 @@ impl TableId {
             Self::Flows => FlowRow::table(),
             Self::Roce => RoceRow::table(),
             Self::RoceQps => RoceQpRow::table(),
+            Self::RoceIntervals => RoceIntervalRow::table(),
             Self::RoceMessages => RoceMessageRow::table(),
             Self::RoceEvents => RoceEventRow::table(),
             Self::Pause => PauseRow::table(),
             Self::PauseIntervals => PauseIntervalRow::table(),
+            Self::Lldp => LldpRow::table(),
             Self::Tunnels => TunnelRow::table(),
             Self::Probes => ProbeRow::table(),
             Self::Dns => DnsRow::table(),

@@ -1,4 +1,4 @@
-//! `roce_qps`, `roce_messages` and `roce_events`.
+//! `roce_qps`, `roce_messages`, `roce_intervals` and `roce_events`.
 
 use super::{FrameList, Symbol, TimeNs};
 use crate::wire::Ip;
@@ -31,9 +31,9 @@ table! {
         responder_ip: Ip,
         /// Its queue pair number.
         responder_qp: u32,
-        /// What the two numbers were paired by: `cm` (connection manager), `log`, `deth` (datagrams name both), `psn` (acknowledgements fit these requests alone), `same_number` (they fit several).
+        /// What the two numbers were paired by: `cm` (connection manager), `perftest` (its log beside the capture), `deth` (datagrams name both), `psn` (acknowledgements fit these requests alone), `same_number` (they fit several).
         paired_by: Option<Symbol>,
-        /// `certain` (cm, log, deth), `high` (at least three acknowledgements fit, and next to none do not), `low`.
+        /// `certain` (cm, perftest, deth), `high` (at least three acknowledgements fit, and next to none do not), `low`.
         pair_confidence: Option<Symbol>,
         /// The same two queue pairs in the other direction.
         peer_qp_id: Option<u64>,
@@ -77,6 +77,14 @@ table! {
         retransmit_bytes: u64,
         /// Requests sent again, of all.
         retransmit_ratio: Option<f64>,
+        /// Time without progress before its timeouts, in all, in nanoseconds.
+        timeout_wait_ns: i64,
+        /// Median time from the first packet of a message to its acknowledgement or the end of its response, as seen at the tap.
+        latency_median_ns: Option<i64>,
+        /// 99th percentile of these times.
+        latency_p99_ns: Option<i64>,
+        /// Longest of them.
+        latency_max_ns: Option<i64>,
         /// Times that the requester went back; waits for a responder that was not ready are not counted.
         rewind_count: u64,
         /// Requests that came to the responder in order; null unless the tap is there. Likewise the next five.
@@ -113,6 +121,10 @@ table! {
         not_ect_count: u64,
         /// Congestion notification packets (CNP) to the requester.
         cnp_count: u64,
+        /// READ and atomic responses marked CE, as they passed the tap.
+        response_ce_count: u64,
+        /// Congestion notification packets to the responder, which slow its READ responses.
+        response_cnp_count: u64,
         /// Shortest time from a CE mark to the CNP after it, as seen at the tap.
         ce_to_cnp_min_ns: Option<i64>,
         /// Median of these times.
@@ -193,6 +205,55 @@ table! {
 }
 
 table! {
+    /// One row per queue pair and interval of time in which packets of it passed: how much, and how much of it marked. By queue
+    /// pair, then by time. An interval is 1 ms long, or so many doublings of it that a queue pair has at most 256.
+    table "roce_intervals" => RoceIntervalRow / RoceIntervalBuilder {
+        /// File of the queue pair's first packet, from 1.
+        file_no: u32,
+        /// Queue pair: see `roce_qps`.
+        qp_id: u64,
+        /// Start of the interval: a multiple of its length since 1970.
+        time: Option<TimeNs>,
+        /// Nanoseconds from the first frame of the capture to that start; negative where the capture begins within the interval.
+        time_rel_ns: Option<i64>,
+        /// Length of the interval: the same for all of a queue pair.
+        interval_ns: i64,
+        /// Address of the requester.
+        requester_ip: Ip,
+        /// Its queue pair number; null where nothing tells it.
+        requester_qp: Option<u32>,
+        /// Address of the responder.
+        responder_ip: Ip,
+        /// Its queue pair number.
+        responder_qp: u32,
+        /// Packets of the requester.
+        request_count: u64,
+        /// READ and atomic response packets.
+        response_count: u64,
+        /// Payload of both as it passed the tap, repetitions included.
+        bytes: u64,
+        /// `bytes` in bits, over the length of the interval.
+        throughput_bps: u64,
+        /// Requests sent again.
+        retransmit_count: u64,
+        /// Requests marked CE by a congested switch.
+        ce_count: u64,
+        /// Requests marked CE, of all; null where none passed.
+        ce_ratio: Option<f64>,
+        /// Requests that do not allow marking (Not-ECT).
+        not_ect_count: u64,
+        /// Congestion notification packets (CNP) to the requester.
+        cnp_count: u64,
+        /// Responses marked CE.
+        response_ce_count: u64,
+        /// Responses marked CE, of all; null where none passed.
+        response_ce_ratio: Option<f64>,
+        /// Congestion notification packets to the responder.
+        response_cnp_count: u64,
+    }
+}
+
+table! {
     /// One row per thing that happened on a RoCE queue pair, in the order of first frames.
     table "roce_events" => RoceEventRow / RoceEventBuilder {
         /// File of the first frame, from 1.
@@ -227,7 +288,7 @@ table! {
         bytes: Option<u64>,
         /// How often the requester went back to the same packet.
         try_count: Option<u64>,
-        /// Time that the responder asked to wait (`rnr`), in nanoseconds.
+        /// Time that the responder asked to wait (`rnr`), or time without progress before the timeout (`go_back_n`, `unanswered`; of several tries the longest), in nanoseconds.
         wait_ns: Option<i64>,
         /// What started it: `nak`, `timeout`, `reissue`, `unknown` (`go_back_n`, `unanswered`); `invalid_request`, `remote_access`, `remote_operation` (`nak`).
         cause: Option<Symbol>,

@@ -346,6 +346,8 @@ pub struct Chunk {
     pub stops: Vec<DecodeError>,
     /// Frames that are IP fragments.
     pub fragments: Vec<u32>,
+    /// Frames that hold an LLDPDU, which is read where a table needs it.
+    pub lldp: Vec<u32>,
     pub datagrams: Vec<Datagram>,
 }
 
@@ -372,6 +374,7 @@ impl Chunk {
         self.tunnels.clear();
         self.stops.clear();
         self.fragments.clear();
+        self.lldp.clear();
         self.datagrams.clear();
     }
 

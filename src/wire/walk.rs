@@ -64,6 +64,9 @@ pub fn decode(link: LinkType, bytes: &[u8], original_bytes: u32, config: &Decode
     if frame.layers.has(Layers::FRAGMENT) {
         chunk.fragments.push(chunk.frames.len() as u32);
     }
+    if frame.protocol == Protocol::Lldp {
+        chunk.lldp.push(chunk.frames.len() as u32);
+    }
     chunk.frames.push(frame);
 }
 

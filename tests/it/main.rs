@@ -15,11 +15,13 @@ mod hostile;
 mod inputs;
 mod join;
 mod layout;
+mod lldp;
 #[cfg(feature = "logs")]
 mod logs;
 mod memory;
 mod observer;
 mod roce_lab;
+mod roce_logs;
 mod samples;
 #[cfg(feature = "sql")]
 mod sql;

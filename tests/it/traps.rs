@@ -5,6 +5,7 @@ mod captures;
 mod copies;
 mod frames;
 mod roce;
+mod roce_ecn;
 mod tcp;
 
 use std::collections::BTreeMap;

@@ -202,21 +202,24 @@ class _Page:
 
     def tcp_happenings(self) -> list[str]:
         happened = self.seen["tcp_happenings"]
-        if not happened:
-            return []
-        lines = [self.title(self.say("tcp_happenings"))]
-        for one in happened:
+        return [self.title(self.say("tcp_happenings")), *self.happened(happened)] if happened else []
+
+    def happened(self, happenings: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Events by kind: how often, and the first of each."""
+        lines = []
+        for one in happenings:
             message = printable(one["first"][f"message_{self.lang}"])
             if one["events"] > 1:
+                key = "happened_often" if one["longest_ns"] else "happened_at_once"
                 longest = _format.duration(one["longest_ns"])
-                message = self.say("happened_often", count=count(one["events"]), longest=longest, first=message)
+                message = self.say(key, count=count(one["events"]), longest=longest, first=message)
             first, *rest = _text.wrapped(message, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
         return lines
 
     def queue_pairs(self) -> list[str]:
         roce = self.seen["roce"]
-        keys = ("requester", "responder", "service", "messages", "payload", "resent", "throughput", "mtu")
+        keys = ("requester", "responder", "service", "messages", "payload", "resent", "latency", "throughput", "mtu")
         head = [self.say(key) for key in keys]
         rows = [
             [
@@ -226,26 +229,22 @@ class _Page:
                 count(one["message_count"]),
                 size(one["bytes"]),
                 _resent_requests(one),
-                rate(one["throughput_bps"]),
+                _latency(one),
+                rate(one["throughput_bps"] if one["bytes"] >= _RATE_BYTES else None),
                 _format.NOTHING if one["path_mtu_bytes"] is None else str(one["path_mtu_bytes"]),
             ]
             for one in roce["largest"]
+            if not _is_management(one)
         ]
         left = roce["queue_pair_count"] - len(rows)
-        return self.table(self.say("queue_pairs"), head, rows, "lllrrrrr", left, "wirelab table roce_qps")
+        return self.table(self.say("queue_pairs"), head, rows, "lllrrrrrr", left, "wirelab table roce_qps")
 
     def events(self) -> list[str]:
         roce = self.seen["roce"]
-        if not roce["first_events"]:
+        if not roce["happenings"]:
             return []
-        lines = [self.title(self.say("roce_events", count=count(roce["event_count"])))]
-        for one in roce["first_events"]:
-            first, *rest = _text.wrapped(printable(one[f"message_{self.lang}"]), self.width - 4)
-            lines += [f"  - {first}", *("    " + line for line in rest)]
-        left = roce["event_count"] - len(roce["first_events"])
-        if left > 0:
-            lines.append("  " + self.say("more", count=count(left), how="wirelab table roce_events"))
-        return lines
+        title = self.title(self.say("roce_events", count=count(roce["event_count"])))
+        return [title, *self.happened(roce["happenings"])]
 
     def pauses(self) -> list[str]:
         rows = [
@@ -345,6 +344,17 @@ def _queue_pair(ip: str | None, number: int | None) -> str:
 def _resent_requests(one: dict[str, Any]) -> str:
     total = one["retransmit_count"]
     return f"{count(total)} ({one['retransmit_ratio']:.1%})" if total else "0"
+
+
+def _is_management(one: Mapping[str, Any]) -> bool:
+    """Queue pair 1 carries the connection manager's datagrams and no data."""
+    return one["service"] == "UD" and one["responder_qp"] == 1
+
+
+def _latency(one: Mapping[str, Any]) -> str:
+    """Median and longest time that messages took."""
+    median, longest = one["latency_median_ns"], one["latency_max_ns"]
+    return _format.NOTHING if median is None else f"{duration(median)} / {duration(longest)}"
 
 
 def _opcode(one: Mapping[str, Any]) -> str:

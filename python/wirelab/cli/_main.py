@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("-o", "--output", metavar="OUT", help="write to this file")
     compare.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
     _add_decoding(compare)
-    compare.set_defaults(run=_match.run, link_speed=None, checksums="off")
+    compare.set_defaults(run=_match.run, link_speed=None, pause_storm=None, log=None, checksums="off")
 
     grade = commands.add_parser("grade", help="submissions by a lab's rubric")
     grade.add_argument("lab", metavar="LAB", help="its name, or its folder; 'wirelab labs list' lists them")
@@ -221,6 +221,10 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "on", "off"),
         default="auto",
         help="verify them (default: unless the input is large)",
+    )
+    parser.add_argument("--pause-storm", metavar="TIME", help="a pause as long is a storm (default: 200ms)")
+    parser.add_argument(
+        "--log", metavar="FILE", action="append", help="output of perftest: names queue pairs; may be repeated"
     )
     _add_decoding(parser)
 

@@ -14,6 +14,7 @@ from .._words import say
 
 #: Progress is worth a line from this size on.
 LONG_BYTES = 50_000_000
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
 _SPEED = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(?:bit/s|bps)?", re.IGNORECASE)
 
 
@@ -25,6 +26,8 @@ def options(given: argparse.Namespace) -> dict[str, Any]:
         "vxlan_ports": wholes(given.vxlan_port, "--vxlan-port"),
         "roce_ports": wholes(given.roce_port, "--roce-port"),
         "checksums": given.checksums,
+        "pause_storm_ns": _span(given.pause_storm),
+        "logs": given.log,
     }
 
 
@@ -55,6 +58,17 @@ def _speed(text: str | None) -> int | None:
     whole_part, _, fraction = number.partition(".")
     bits_per_s: int = int(whole_part + fraction) * factor // 10 ** len(fraction)
     return bits_per_s
+
+
+def _span(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--pause-storm must be a time, as 200ms or 1.5s, not {text}")
+    number, unit = match.groups()
+    whole_part, _, fraction = number.partition(".")
+    return int(whole_part + fraction) * {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}[unit] // 10 ** len(fraction)
 
 
 class Progress:

@@ -15,6 +15,9 @@ pub(crate) struct RoceCounts {
     pub resent_bytes: u64,
     /// Times that the requester went back.
     pub rewinds: [u64; Cause::ALL.len()],
+    /// Time without progress before its timeouts, in all, and the longest.
+    pub timeout_wait_ns: i64,
+    pub longest_timeout_wait_ns: i64,
     pub network_duplicates: u64,
     pub capture_duplicates: u64,
     pub damaged: u64,
@@ -39,6 +42,8 @@ pub(crate) struct RoceCounts {
     pub not_ect: u64,
     pub response_ce: u64,
     pub notifications: u64,
+    /// Notifications to the responder, which sends READ responses.
+    pub response_notifications: u64,
     pub messages: u64,
 }
 

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use super::channel::{Channel, ChannelEnds};
 use super::cm::{CmWatch, Opened};
+use super::endpoints::Endpoints;
 use super::message::{Found, Message, Messages};
 use super::path::{Path, Tap};
 use super::psn::Psn;
@@ -22,7 +23,7 @@ const MOST_CHANNELS: usize = 16_384;
 /// Queue pairs between two addresses that an acknowledgement of nobody known is compared with.
 const CANDIDATES: usize = 256;
 /// A message that starts so far from what was sent last belongs to another connection on the same number.
-const FAR: i32 = 1 << 20;
+pub(super) const FAR: i32 = 1 << 20;
 /// The first request seen may be so far behind the first one sent: those before it were lost.
 const FIRST_WINDOW: i32 = 4_096;
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
@@ -110,7 +111,7 @@ pub(crate) struct Fabric {
     requesters: HashMap<(u32, u8, u32), u32>,
     /// What is known of queue pairs before their packets come: by pair, direction, responder's queue pair.
     known: HashMap<(u32, u8, u32), Known>,
-    endpoints: Vec<RoceEndpoint>,
+    endpoints: Endpoints,
     cm: CmWatch,
     active: Vec<u32>,
     next_expiry_ns: Option<i64>,
@@ -123,7 +124,7 @@ pub(crate) struct Fabric {
 impl Fabric {
     /// Queue pairs that logs beside the capture name: both ends of each connection.
     pub fn set_endpoints(&mut self, endpoints: &[RoceEndpoint]) {
-        self.endpoints = endpoints.to_vec();
+        self.endpoints = Endpoints::new(endpoints);
     }
 
     pub fn begin_window(&mut self) {
@@ -260,20 +261,10 @@ impl Fabric {
         Some(index)
     }
 
-    /// The requester of a first request, by what logs say: the end with its address whose numbers begin here.
+    /// The requester of a first request, by what logs say.
     fn by_log(&self, seen: &RoceSeen<'_>) -> Option<Known> {
-        let is_peer = |end: &&RoceEndpoint| end.ip == seen.dst_ip && end.qpn == seen.packet.dest_qp;
-        let peer = self.endpoints.iter().find(is_peer)?;
-        if let (Some((_, rkey, _)), Some(told)) = (seen.packet.reth, peer.rkey)
-            && rkey != told
-        {
-            return None;
-        }
-        let own = self.endpoints.iter().filter(|end| end.ip == seen.src_ip);
-        let end = own.min_by_key(|end| seen.psn().since(Psn::new(end.psn)).unsigned_abs())?;
-        let is_near = seen.psn().since(Psn::new(end.psn)).unsigned_abs() < FAR as u32;
-        let (requester_qp, psn) = (end.qpn, Some(Psn::new(end.psn)));
-        is_near.then_some(Known { requester_qp, psn, by: PairedBy::Log, path_mtu: None })
+        let end = self.endpoints.requester_of(seen)?;
+        Some(Known { requester_qp: end.qpn, psn: Some(Psn::new(end.psn)), by: PairedBy::Log, path_mtu: None })
     }
 
     fn on_response(&mut self, seen: &RoceSeen<'_>, pair: u32, direction: u8, role: Role) {
@@ -358,11 +349,32 @@ impl Fabric {
             let is_it = data.next().is_none() && requester_qp.is_none_or(|qp| qp == seen.packet.dest_qp);
             is_it.then_some(index)
         };
-        let Some(index) = by_number.or_else(only) else {
-            self.left_out.without_requests += 1;
-            return;
+        // A queue pair that only answers READs is slowed as well: there it is the responder's.
+        let of_responder = || {
+            let listed = self.pairs.get(pair as usize)?.channels.get(usize::from(direction ^ 1))?;
+            let is_it = |index: &&u32| {
+                let channel = &self.channels[**index as usize];
+                channel.ends.responder_qp == seen.packet.dest_qp && channel.counts.responses > 0
+            };
+            listed.iter().rev().take(CANDIDATES).find(is_it).copied()
         };
-        self.channels[index as usize].on_notification(seen);
+        let (index, is_response) = match (by_number, of_responder()) {
+            (Some(index), _) => (index, false),
+            (None, Some(index)) => (index, true),
+            (None, None) => match only() {
+                Some(index) => (index, false),
+                None => {
+                    self.left_out.without_requests += 1;
+                    return;
+                }
+            },
+        };
+        let channel = &mut self.channels[index as usize];
+        if is_response {
+            channel.on_response_notification(seen);
+        } else {
+            channel.on_notification(seen);
+        }
         self.out.placed.push(Placed { at: seen.at, channel: index, message: NO_MESSAGE });
     }
 

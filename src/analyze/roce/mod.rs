@@ -8,8 +8,10 @@
 mod channel;
 mod cm;
 mod counts;
+mod endpoints;
 mod event;
 mod fabric;
+mod intervals;
 mod message;
 mod path;
 mod psn;

@@ -29,6 +29,8 @@ pub(crate) struct Story {
     notification: Option<Box<RoceEvent>>,
     /// The first mark that no notification followed yet.
     first_mark_ns: Option<i64>,
+    /// The same of responses, whose sender is the responder.
+    first_response_mark_ns: Option<i64>,
     /// From a mark to the notification that it led to.
     pub notification_delay: Option<Box<Quantiles>>,
 }
@@ -43,7 +45,7 @@ impl Story {
     }
 
     /// The requester went back to `psn`; everything before `until` had been sent.
-    pub fn on_rewind(&mut self, cause: Cause, psn: Psn, until: Psn, mark: Mark) {
+    pub fn on_rewind(&mut self, cause: Cause, psn: Psn, until: Psn, mark: Mark, timeout_wait_ns: Option<i64>) {
         // What the responder was not ready for is told as such.
         if cause == Cause::Rnr {
             return;
@@ -56,12 +58,13 @@ impl Story {
             open.last_try_ns = mark.time_ns;
             open.event.tries = open.event.tries.map(|tries| tries + 1);
             open.event.cause = Some(cause.name());
+            open.event.wait_ns = open.event.wait_ns.max(timeout_wait_ns);
             return;
         }
         self.close_going_back(mark.time_ns, "again");
         let mut event = RoceEvent::at(RoceEventKind::GoBack, mark);
         (event.cause, event.psn, event.tries) = (Some(cause.name()), Some(psn.get()), Some(1));
-        (event.count, event.bytes) = (0, Some(0));
+        (event.count, event.bytes, event.wait_ns) = (0, Some(0), timeout_wait_ns);
         self.going_back =
             Some(Box::new(GoingBack { event, from: psn, until, last_try_ns: mark.time_ns, longest_wait_ns: 0 }));
     }
@@ -104,6 +107,17 @@ impl Story {
         Self::extend(&mut self.congestion, &mut self.events, RoceEventKind::Congestion, mark);
         if let Some(open) = &mut self.congestion {
             open.bytes = Some(open.bytes.unwrap_or(0) + u64::from(payload_bytes));
+        }
+    }
+
+    pub fn on_response_mark(&mut self, mark: Mark) {
+        self.first_response_mark_ns = self.first_response_mark_ns.or(Some(mark.time_ns));
+    }
+
+    pub fn on_response_notification(&mut self, mark: Mark) {
+        if let Some(first_ns) = self.first_response_mark_ns.take() {
+            let delay = self.notification_delay.get_or_insert_default();
+            delay.add(mark.time_ns.saturating_sub(first_ns));
         }
     }
 

@@ -284,6 +284,42 @@ fn silence_before_it_makes_a_repetition_a_timeout_and_tries_without_end_go_unans
 }
 
 #[test]
+fn the_time_that_timeouts_cost_is_from_the_last_sign_of_life_or_the_sending_and_counted_once() {
+    let mut lab = Lab::default();
+    lab.see(send(5));
+    for _ in 0..4 {
+        lab.wait(67 * MS).see(send(5));
+    }
+    lab.finish();
+    let counts = &lab.channel(0).counts;
+    assert_eq!((counts.timeout_wait_ns, counts.longest_timeout_wait_ns), (4 * 67_010_000, 67_010_000));
+    assert_eq!(lab.events(0, RoceEventKind::Unanswered)[0].wait_ns, Some(67_010_000));
+    // A queue pair that had nothing to send did not wait.
+    let mut lab = Lab::default();
+    lab.all([send(0), answer(ACK, 0)])
+        .wait(5_000 * MS)
+        .all([send(1)])
+        .wait(67 * MS)
+        .all([send(1), answer(ACK, 1)])
+        .finish();
+    assert_eq!(lab.channel(0).counts.timeout_wait_ns, 67_010_000);
+    assert_eq!(lab.events(0, RoceEventKind::GoBack)[0].wait_ns, Some(67_010_000));
+    // What a NAK repairs costs no timeout.
+    let mut lab = Lab::default();
+    lab.all([send(0), send(1), send(2), answer(SEQUENCE_NAK, 1), send(1), send(2), answer(ACK, 2)]).finish();
+    assert_eq!((lab.channel(0).counts.timeout_wait_ns, lab.channel(0).counts.resent_total()), (0, 2));
+}
+
+#[test]
+fn latency_is_from_the_first_packet_of_a_message_to_its_completion() {
+    let mut lab = Lab::default();
+    lab.all([send(0), answer(ACK, 0), send(1)]).wait(3 * MS).all([answer(ACK, 1), send(2)]).finish();
+    let latency = lab.channel(0).latency.as_ref().unwrap();
+    // 10 us, and 3 ms more; the one without an answer has none.
+    assert_eq!((latency.at_ns(500), latency.at_ns(1_000)), (Some(10_000), Some(3_010_000)));
+}
+
+#[test]
 fn a_nak_that_brings_no_step_back_is_not_why_the_timer_does_later() {
     let mut lab = Lab::default();
     lab.all([send(0), send(1), send(2), answer(SEQUENCE_NAK, 1)]).wait(2_000 * MS);
@@ -434,13 +470,33 @@ fn the_connection_manager_pairs_both_directions_and_tells_where_numbers_begin() 
 
 #[test]
 fn a_log_that_names_both_ends_pairs_them_for_certain() {
-    let end = |host, qpn, psn| RoceEndpoint { ip: Ip::v4([10, 0, 0, host]), qpn, psn, rkey: None, vaddr: None };
+    let end = |host, qpn, psn| RoceEndpoint {
+        ip: Ip::v4([10, 0, 0, host]),
+        qpn,
+        psn,
+        rkey: None,
+        vaddr: None,
+        peer_qpn: None,
+    };
     let mut lab = Lab::default();
     lab.fabric.set_endpoints(&[end(A, 0x10, 300), end(B, 0x20, 90_000), end(A, 0x11, 700_000), end(B, 0x21, 5)]);
     lab.all([send(300), send(700_000).for_qp(0x21)]).finish();
     let told = |at| (lab.channel(at).ends.requester_qp, lab.channel(at).paired_by, lab.channel(at).confidence());
     assert_eq!(told(0), (Some(0x10), PairedBy::Log, Some("certain")));
     assert_eq!(told(1), (Some(0x11), PairedBy::Log, Some("certain")));
+    // A capture that began in the middle: numbers alone would pair the wrong ones.
+    let pair = |host, qpn, psn, peer| RoceEndpoint { peer_qpn: Some(peer), ..end(host, qpn, psn) };
+    let log = [pair(A, 0x10, 300, 0x20), pair(B, 0x20, 9, 0x10), pair(A, 0x11, 500_000, 0x21), pair(B, 0x21, 5, 0x11)];
+    let mut lab = Lab::default();
+    lab.fabric.set_endpoints(&log);
+    lab.all([send(480_000), send(20_000).for_qp(0x21)]).finish();
+    assert_eq!(lab.channel(0).ends.requester_qp, Some(0x10));
+    assert_eq!(lab.channel(1).ends.requester_qp, Some(0x11));
+    // A key that is not the peer's, or numbers far from those of the log, are another connection's.
+    let mut lab = Lab::default();
+    lab.fabric.set_endpoints(&log);
+    lab.all([send(9_000_000)]).finish();
+    assert_eq!(lab.channel(0).paired_by, PairedBy::None);
 }
 
 #[test]

@@ -294,7 +294,7 @@ pub enum PairedBy {
     None,
     /// The connection manager's messages.
     Cm,
-    /// A log beside the capture.
+    /// A log of perftest beside the capture, or the like.
     Log,
     /// Every packet names both (datagrams).
     Deth,
@@ -309,7 +309,7 @@ impl PairedBy {
         Some(match self {
             Self::None => return None,
             Self::Cm => "cm",
-            Self::Log => "log",
+            Self::Log => "perftest",
             Self::Deth => "deth",
             Self::Psn => "psn",
             Self::SameNumber => "same_number",
@@ -329,4 +329,6 @@ pub struct RoceEndpoint {
     pub rkey: Option<u32>,
     /// Virtual address of its memory, where the log gives one.
     pub vaddr: Option<u64>,
+    /// Queue pair number of the other end, where the log tells which ends belong together.
+    pub peer_qpn: Option<u32>,
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use super::tables::{lines_source, submission_source};
 use super::{GradeOptions, ask::Asker};
+use crate::RoceEndpoint;
 use crate::error::Error;
 use crate::grade::SUBMISSION_SCHEMA;
 use crate::grade::lab::Lab;
 use crate::grade::report::{Both, FileFacts, QualityFinding, SubmissionFinding};
 use crate::grade::rubric::{Check, Rubric};
-use crate::grade::submission::{Assigned, Content, InputKind, InputSpec, Submission, SubmittedFile, assign};
-use crate::logs::{self, Log};
+use crate::grade::submission::{
+    Assigned, Content, InputAssignment, InputKind, InputSpec, Submission, SubmittedFile, assign,
+};
+use crate::logs::{self, Log, LogKind};
 use crate::observe::Observer;
 use crate::open::Capture;
 use crate::options::{Checksums, Options};
@@ -63,6 +66,8 @@ pub(super) fn open(
 ) -> Result<Opened, Error> {
     let specs: Vec<_> = lab.rubric.inputs.iter().filter_map(spec).collect();
     let assignment = assign(&specs, submission);
+    let mut run = options.capture.clone();
+    run.roce_endpoints.extend(endpoints(&specs, &assignment.inputs, submission));
     let mut inputs = Vec::new();
     let mut sources: Vec<(String, Arc<dyn Source>)> = Vec::new();
     let mut quality = Vec::new();
@@ -78,7 +83,7 @@ pub(super) fn open(
             Assigned::File(at) => {
                 let Some(file) = submission.files.get(*at) else { continue };
                 state.files = vec![file.name.clone()];
-                match read(spec, file, &lab.rubric, &options.capture, observer) {
+                match read(spec, file, &lab.rubric, &run, observer) {
                     Ok((source, findings)) => {
                         sources.push((spec.name.clone(), source));
                         quality.extend(findings);
@@ -107,6 +112,17 @@ pub(super) fn open(
         .collect();
     sources.push((SUBMISSION_SCHEMA.to_owned(), submission_source(&files, &findings)?));
     Ok(Opened { inputs, sources, quality, files, findings })
+}
+
+/// Queue pairs that the submission's perftest logs name: they pair those of its captures.
+fn endpoints(specs: &[InputSpec], assigned: &[InputAssignment], submission: &Submission) -> Vec<RoceEndpoint> {
+    let logs = specs.iter().zip(assigned).filter(|(spec, _)| spec.kind == InputKind::Log(LogKind::Perftest));
+    let files = logs.filter_map(|(_, assigned)| match assigned.outcome {
+        Assigned::File(at) => submission.files.get(at),
+        _ => None,
+    });
+    // What is wrong with a log is said where it is opened.
+    files.filter_map(|file| logs::roce_endpoints(&file.bytes().ok()?).ok()).flatten().collect()
 }
 
 /// What the submission must have for an input; none for a kind that no file can have, which no valid rubric names.

@@ -313,6 +313,7 @@ fn input_key(kind: InputKind) -> &'static str {
         InputKind::Log(LogKind::Ss) => "submission.kind.ss",
         InputKind::Log(LogKind::Nstat) => "submission.kind.nstat",
         InputKind::Log(LogKind::Ethtool) => "submission.kind.ethtool",
+        InputKind::Log(LogKind::Dcb) => "submission.kind.dcb",
         InputKind::Log(LogKind::Hping3) => "submission.kind.hping3",
     }
 }

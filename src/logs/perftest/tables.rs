@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::super::reading::Reading;
 use super::super::units::{count, us_ns};
 use super::MEBIBYTE;
+use crate::RoceEndpoint;
 use crate::capture::Severity;
 use crate::tables::{Symbol, table};
 use crate::wire::Ip;
@@ -114,6 +115,20 @@ table! {
         latency_p999_ns: Option<i64>,
         /// Transactions per second, of a latency test by duration.
         transactions_per_second: Option<f64>,
+    }
+}
+
+impl QpRow {
+    /// Both ends, as far as the log names them for RoCE.
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = RoceEndpoint> {
+        let end = |ip: Ip, qpn: Option<u32>, psn: Option<u32>, rkey, vaddr, peer_qpn| {
+            let (qpn, psn) = (qpn?, psn?);
+            (!ip.is_none()).then_some(RoceEndpoint { ip, qpn, psn, rkey, vaddr, peer_qpn })
+        };
+        let local = end(self.local_ip, self.local_qp, self.local_psn, self.local_rkey, self.local_va, self.remote_qp);
+        let remote =
+            end(self.remote_ip, self.remote_qp, self.remote_psn, self.remote_rkey, self.remote_va, self.local_qp);
+        local.into_iter().chain(remote)
     }
 }
 

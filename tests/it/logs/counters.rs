@@ -101,6 +101,109 @@ fn ethtool_counters_say_what_they_count_where_that_is_known() {
 }
 
 #[test]
+fn counters_of_the_rdma_side_in_the_ways_people_save_them() {
+    let value_of = |log: &logs::Log, kind: &str| {
+        let kinds = cells(log, "nic_counters", "kind");
+        let at = kinds.iter().position(|cell| *cell == text(kind)).unwrap_or_else(|| panic!("no {kind}"));
+        (cells(log, "nic_counters", "value")[at].clone(), cells(log, "nic_counters", "device")[at].clone())
+    };
+    let log = real("ethtool_rdma_statistic.txt");
+    let port = || text("mlx5_0/1");
+    assert_eq!(value_of(&log, "cnp_sent"), (int(184), port()));
+    assert_eq!(value_of(&log, "ecn_marked"), (int(184), port()));
+    assert_eq!(value_of(&log, "out_of_sequence"), (int(9), port()));
+    assert_eq!(value_of(&log, "sequence_naks"), (int(11), port()));
+    assert_eq!(cells(&log, "nic_counters", "sample_no").last(), Some(&int(1)));
+    assert_eq!(cells(&log, "nic_counters", "device").last(), Some(&text("mlx5_1/1")));
+    let files = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent:3\n\
+                 /sys/class/infiniband/mlx5_0/ports/1/hw_counters/lifespan:10\n";
+    let log = read_as(LogKind::Ethtool, files.as_bytes());
+    assert_eq!(value_of(&log, "cnp_sent"), (int(3), text("mlx5_0")));
+    assert_eq!(cells(&log, "nic_counters", "name"), ["np_cnp_sent", "lifespan"].map(text));
+    // Before and after: a port that comes again begins the next sample.
+    let bare = "rp_cnp_handled 0\nnp_cnp_sent 184\nrp_cnp_handled 5\nnp_cnp_sent 190\n";
+    let log = read_as(LogKind::Ethtool, bare.as_bytes());
+    assert_eq!(cells(&log, "nic_counters", "sample_no"), [1, 1, 2, 2].map(int));
+    let session = "$ ethtool -S eth2\nNIC statistics:\n     rx_prio3_pause: 7\n$ ethtool -S eth3\nNIC statistics:\n     rx_prio3_pause: 8\n";
+    let log = read_as(LogKind::Ethtool, session.as_bytes());
+    assert_eq!(cells(&log, "nic_counters", "device"), ["eth2", "eth3"].map(text));
+    assert_eq!(cells(&log, "nic_counters", "sample_no"), [1, 2].map(int));
+    // What state a port is in is no counter.
+    assert_eq!(logs::detect(b"link rxe0/1 state ACTIVE physical_state LINK_UP netdev eth0\n"), None);
+}
+
+#[test]
+fn dcb_in_text_and_json_says_the_same() {
+    let log = real("dcb_show.txt");
+    assert_eq!(cells(&log, "dcb", "device"), ["eth2", "eth3"].map(text));
+    assert_eq!(cells(&log, "dcb", "pfc_priorities"), ["3", ""].map(text));
+    assert_eq!(cells(&log, "dcb", "pfc_mask"), [8, 0].map(int));
+    assert_eq!(cells(&log, "dcb", "pfc_max_classes"), [8, 8].map(int));
+    assert_eq!(cells(&log, "dcb", "pfc_delay_bits"), [4096, 0].map(int));
+    assert_eq!(cells(&log, "dcb", "is_macsec_bypass")[0], Value::Bool(false));
+    assert_eq!(cells(&log, "dcb", "is_ets_willing"), [Value::Bool(false), Value::Null]);
+    assert_eq!(cells(&log, "dcb", "default_priority"), [int(0), Value::Null]);
+    assert_eq!(cells(&log, "dcb_priorities", "priority").len(), 16);
+    assert_eq!(cells(&log, "dcb_priorities", "is_lossless")[3], Value::Bool(true));
+    assert_eq!(cells(&log, "dcb_priorities", "traffic_class")[3], int(3));
+    assert_eq!(cells(&log, "dcb_classes", "bandwidth_percent")[3], int(50));
+    assert_eq!(cells(&log, "dcb_classes", "algorithm")[0], text("ets"));
+    let selectors = ["ethertype", "dscp", "dscp", "dscp", "udp"].map(text);
+    let protocols = [0x8915, 26, 48, 28, 4791].map(int);
+    let json = real("dcb_show_j.txt");
+    for log in [&log, &json] {
+        assert_eq!(cells(log, "dcb_apps", "selector"), selectors);
+        assert_eq!(cells(log, "dcb_apps", "protocol"), protocols);
+        assert_eq!(cells(log, "dcb_apps", "priority"), [3, 3, 6, 3, 3].map(int));
+        assert_eq!(cells(log, "dcb", "pfc_mask")[0], int(8));
+        // PFC frames: what was sent, then what was received.
+        assert_eq!(cells(log, "nic_counters", "value")[3], int(17));
+        assert_eq!(cells(log, "nic_counters", "value")[11], int(148_213));
+        assert_eq!(cells(log, "nic_counters", "direction")[3], text("tx"));
+        assert_eq!(cells(log, "nic_counters", "kind")[11], text("pause_frames"));
+        assert_eq!(cells(log, "nic_counters", "class")[11], int(3));
+    }
+}
+
+#[test]
+fn mlnx_qos_tells_trust_priorities_classes_and_the_map_of_dscps() {
+    let log = real("dcb_mlnx_qos.txt");
+    expect(
+        &log,
+        "dcb",
+        &[
+            ("tool", text("mlnx_qos")),
+            ("device", Value::Null),
+            ("trust", text("dscp")),
+            ("dcbx_mode", text("OS controlled")),
+            ("pfc_priorities", text("3")),
+            ("default_priority", Value::Null),
+        ],
+    );
+    assert_eq!(cells(&log, "dcb_apps", "protocol").len(), 64);
+    let at = cells(&log, "dcb_apps", "protocol").iter().position(|cell| *cell == int(26)).unwrap();
+    assert_eq!(cells(&log, "dcb_apps", "priority")[at], int(3));
+    let classes = cells(&log, "dcb_priorities", "traffic_class");
+    assert_eq!(classes[..4], [1, 0, 1, 3].map(int));
+    assert_eq!(cells(&log, "dcb_priorities", "buffer")[3], int(1));
+    assert_eq!(cells(&log, "dcb_classes", "traffic_class"), [0, 1, 3].map(int));
+    assert_eq!(cells(&log, "dcb_classes", "algorithm"), ["ets", "vendor", "strict"].map(text));
+    assert_eq!(cells(&log, "dcb_classes", "bandwidth_percent"), [int(10), Value::Null, Value::Null]);
+    // Two calls with their commands are two samples.
+    let once = String::from_utf8(super::bytes_of("dcb_mlnx_qos.txt")).unwrap();
+    let session = format!(
+        "$ mlnx_qos -i eth2\n{once}$ mlnx_qos -i eth3 -f 0,0,0,0,1,0,0,0\n{}",
+        once.replace("0   0   0   1", "0   0   0   0")
+    );
+    let log = read_as(LogKind::Dcb, session.as_bytes());
+    assert_eq!(cells(&log, "dcb", "device"), ["eth2", "eth3"].map(text));
+    assert_eq!(cells(&log, "dcb", "pfc_mask"), [8, 0].map(int));
+    // The form with colons that some versions print.
+    let colons = "Priority trust state: pcp\nPFC configuration:\n        priority:  0   1   2   3   4   5   6   7\n        enabled:   0   0   0   0   1   0   0   0\n";
+    assert_eq!(cells(&read_as(LogKind::Dcb, colons.as_bytes()), "dcb", "pfc_mask"), [int(16)]);
+}
+
+#[test]
 fn hping3_without_its_statistics_is_counted_by_its_lines() {
     let log = real("hping3_tcp.txt");
     expect(

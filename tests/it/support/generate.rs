@@ -106,7 +106,7 @@ impl Numbers {
 }
 
 /// `frames` frames of many flows, microseconds apart: TCP connections with handshakes, losses, resent and overtaken segments
-/// and closing, reused ports, UDP, DNS, pings, RoCE, VXLAN, ARP and PFC; and some frames twice, as a mirror port gives them.
+/// and closing, reused ports, UDP, DNS, pings, RoCE, VXLAN, ARP, LLDP and PFC; and some frames twice, as a mirror port gives them.
 pub fn traffic(frames: usize, seed: u64) -> Vec<Packet> {
     let mut numbers = Numbers::new(seed);
     let mut connections: Vec<_> = (0..400).map(|number| Connection::new(number, &mut numbers)).collect();
@@ -151,7 +151,10 @@ pub fn traffic(frames: usize, seed: u64) -> Vec<Packet> {
                 let outer = PacketBuilder::ethernet2([6; 6], [8; 6]).ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64);
                 written(outer.udp(49_152 + at as u16, 4789), &payload)
             }
-            98 => arp(numbers.below(250) as u8),
+            98 => match numbers.below(250) as u8 {
+                port @ 0..50 => lldp(port),
+                host => arp(host),
+            },
             _ => pfc(numbers.below(8) as u8, numbers.below(65_536) as u16),
         };
         ip_id = ip_id.wrapping_add(1);
@@ -333,6 +336,15 @@ fn arp(host: u8) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, host, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, host, 10, 1, 0, host]);
     frame.extend([0, 0, 0, 0, 0, 0, 10, 1, 0, 1]);
+    frame.resize(60, 0);
+    frame
+}
+
+/// LLDP of one of some ports, with the lossless priorities of DCBX.
+fn lldp(port: u8) -> Vec<u8> {
+    let mut frame = vec![0x01, 0x80, 0xc2, 0, 0, 0x0e, 2, 0, 0, 0, 1, port, 0x88, 0xcc];
+    frame.extend([0x02, 7, 4, 2, 0, 0, 0, 1, port, 0x04, 2, 7, b'a' + port % 26, 0x06, 2, 0, 120]);
+    frame.extend([0xfe, 6, 0x00, 0x80, 0xc2, 0x0b, 8, 1 << (port % 8), 0, 0]);
     frame.resize(60, 0);
     frame
 }

@@ -9,26 +9,26 @@ use crate::support::craft::{CLIENT, MS, SERVER, Tcp, handshake, mend_ip_checksum
 use crate::support::generate::{Packet, START_NS, pcap, udp};
 use crate::support::{TableBatches, outside_folder, tables, with_threads};
 
-const A: [u8; 4] = [10, 0, 18, 1];
-const B: [u8; 4] = [10, 0, 17, 1];
+pub(super) const A: [u8; 4] = [10, 0, 18, 1];
+pub(super) const B: [u8; 4] = [10, 0, 17, 1];
 
 /// A CNP of a ConnectX-4 Lx, as captured: IPv4 with TOS 0xC2, UDP source port 0, BTH, 16 reserved bytes, invariant CRC.
-const CNP: &str = "45c2003c718c4000401191610a0011010a001201000012b7002800008100ffff4000011800000000\
+pub(super) const CNP: &str = "45c2003c718c4000401191610a0011010a001201000012b7002800008100ffff4000011800000000\
                    0000000000000000000000000000000082fd002a";
 
-fn bytes_of(hex: &str) -> Vec<u8> {
+pub(super) fn bytes_of(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-fn ethernet(ip: &[u8]) -> Vec<u8> {
+pub(super) fn ethernet(ip: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
     frame.extend(ip);
     frame
 }
 
 /// A RoCEv2 packet with `extension` headers and `payload_bytes` of payload; its invariant CRC is right, its UDP checksum absent.
-fn roce(from: [u8; 4], to: [u8; 4], bth: [u8; 12], extension: &[u8], payload_bytes: usize) -> Vec<u8> {
+pub(super) fn roce(from: [u8; 4], to: [u8; 4], bth: [u8; 12], extension: &[u8], payload_bytes: usize) -> Vec<u8> {
     let mut frame = udp(from, to, (0xd123, 4_791), 12 + extension.len() + payload_bytes + 4);
     frame[42..54].copy_from_slice(&bth);
     frame[54..54 + extension.len()].copy_from_slice(extension);
@@ -40,26 +40,26 @@ fn roce(from: [u8; 4], to: [u8; 4], bth: [u8; 12], extension: &[u8], payload_byt
     frame
 }
 
-fn bth(opcode: u8, dest_qp: u32, psn: u32) -> [u8; 12] {
+pub(super) fn bth(opcode: u8, dest_qp: u32, psn: u32) -> [u8; 12] {
     let ([_, q0, q1, q2], [_, p0, p1, p2]) = (dest_qp.to_be_bytes(), psn.to_be_bytes());
     [opcode, 0x40, 0xff, 0xff, 0, q0, q1, q2, 0x80, p0, p1, p2]
 }
 
-fn with_tos(mut frame: Vec<u8>, tos: u8) -> Vec<u8> {
+pub(super) fn with_tos(mut frame: Vec<u8>, tos: u8) -> Vec<u8> {
     frame[15] = tos;
     mend_ip_checksum(&mut frame);
     frame
 }
 
-fn send(psn: u32) -> Vec<u8> {
+pub(super) fn send(psn: u32) -> Vec<u8> {
     roce(A, B, bth(0x04, 0x20, psn), &[], 64)
 }
 
-fn ack(psn: u32) -> Vec<u8> {
+pub(super) fn ack(psn: u32) -> Vec<u8> {
     roce(B, A, bth(0x11, 0x118, psn), &[0x1f, 0, 0, 1], 0)
 }
 
-fn pfc(class: u8, quanta: u16, mac: [u8; 6]) -> Vec<u8> {
+pub(super) fn pfc(class: u8, quanta: u16, mac: [u8; 6]) -> Vec<u8> {
     let mut frame = vec![0x01, 0x80, 0xc2, 0, 0, 0x01];
     frame.extend(mac);
     frame.extend([0x88, 0x08, 0x01, 0x01, 0, 1 << class]);
@@ -70,7 +70,7 @@ fn pfc(class: u8, quanta: u16, mac: [u8; 6]) -> Vec<u8> {
     frame
 }
 
-fn capture(frames: Vec<Vec<u8>>) -> Vec<u8> {
+pub(super) fn capture(frames: Vec<Vec<u8>>) -> Vec<u8> {
     let packets = frames.into_iter().enumerate();
     let packets: Vec<_> = packets.map(|(at, bytes)| Packet { time_ns: START_NS + at as i64 * 20_000, bytes }).collect();
     pcap(&packets)
@@ -81,11 +81,11 @@ fn table(bytes: &[u8], table: TableId, options: Options) -> TableBatches {
     tables(inputs, &options, &[ScanRequest::new(table)]).unwrap().remove(0)
 }
 
-fn rows(bytes: &[u8], id: TableId) -> TableBatches {
+pub(super) fn rows(bytes: &[u8], id: TableId) -> TableBatches {
     table(bytes, id, with_threads(1))
 }
 
-fn finding(bytes: Vec<u8>, code: &str) -> Option<Found> {
+pub(super) fn finding(bytes: Vec<u8>, code: &str) -> Option<Found> {
     Tables::bytes(bytes).findings().remove(code)
 }
 
@@ -293,7 +293,7 @@ fn soft_roce_marks_without_cnps_and_a_lab_with_pfc_on_the_wrong_class_are_found_
     assert!(findings["pfc_other_class"].en.contains("class 3"));
     let findings = Tables::of(folder.join("roce_write_loss1.vm0.pcap")).findings();
     assert!(findings["roce_retransmit"].value > Some(1_000));
-    assert!(findings["roce_queue_pairs"].en.contains("at the requester for"));
+    assert!(findings["roce_queue_pairs"].en.contains("at the requester for 2"));
     let findings = Tables::of(folder.join("roce_verbs.vm0.pcap")).findings();
     assert_eq!((findings["roce_rnr"].value, findings["roce_nak"].value), (Some(53), Some(4)));
 }

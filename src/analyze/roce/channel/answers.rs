@@ -14,7 +14,18 @@ impl Channel {
     pub fn on_response(&mut self, seen: &RoceSeen<'_>, role: Role, path: &mut Path, out: &mut Outs, index: u32) {
         let (psn, mark) = (seen.psn(), seen.mark);
         self.last_ns = self.last_ns.max(mark.time_ns);
-        self.counts.response_ce += u64::from(seen.ecn() == 3);
+        let is_data = matches!(role, Role::Response(..) | Role::AtomicResponse);
+        if is_data {
+            let is_marked = seen.ecn() == 3;
+            let interval = self.intervals.at(mark.time_ns);
+            interval.responses += 1;
+            interval.bytes += u64::from(seen.packet.payload_bytes);
+            interval.response_ce += u64::from(is_marked);
+            self.counts.response_ce += u64::from(is_marked);
+            if is_marked {
+                self.story.on_response_mark(mark);
+            }
+        }
         if self.requester.expects_ack_of(psn) {
             self.fits += 1;
         } else {

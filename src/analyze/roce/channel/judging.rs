@@ -102,7 +102,11 @@ impl Channel {
     /// Gives memory back while the queue pair is quiet.
     pub fn rest(&mut self, out: &mut Outs, index: u32) {
         self.requester.rest();
-        self.messages.rest(|message| out.finished.push((index, message)));
+        let Self { messages, latency, .. } = self;
+        messages.rest(|message| {
+            note_latency(latency, &message);
+            out.finished.push((index, message));
+        });
         self.waiting.shrink_to(64);
     }
 
@@ -115,7 +119,7 @@ impl Channel {
 
     /// Gives out all messages, finished or not.
     pub fn end_messages(&mut self, out: &mut Outs, index: u32) {
-        self.messages.release(true, |message| out.finished.push((index, message)));
+        self.give_out(true, out, index);
     }
 
     /// The capture is over.

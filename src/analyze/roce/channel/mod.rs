@@ -8,14 +8,15 @@ use std::collections::VecDeque;
 use super::counts::RoceCounts;
 use super::event::{RoceEvent, RoceEventKind};
 use super::fabric::Outs;
-use super::message::{Found, Messages, Part};
+use super::intervals::Intervals;
+use super::message::{Found, Message, Messages, Part};
 use super::path::{Path, Tap};
 use super::psn::Psn;
 use super::requester::{Request, Requester, Sending};
 use super::responder::{Model, Responder};
 use super::story::Story;
 use super::types::*;
-use crate::analyze::Mark;
+use crate::analyze::{Mark, Quantiles};
 use crate::wire::Ip;
 
 /// Requests of one queue pair that wait to be judged.
@@ -23,6 +24,13 @@ const MOST_WAITING: usize = 1 << 16;
 /// An acknowledgement that passed the tap so long ago reached the requester or was lost.
 const CROSSING_NS: i64 = 10_000_000;
 const PATH_MTUS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
+
+fn note_latency(latency: &mut Option<Box<Quantiles>>, message: &Message) {
+    if let Some(done) = message.done.filter(|_| message.has_start) {
+        latency.get_or_insert_default().add(done.time_ns.saturating_sub(message.first.time_ns));
+    }
+}
+
 /// A request that waits for what is said of it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -79,7 +87,11 @@ pub(crate) struct Channel {
     pub last_ns: i64,
     last_sent_ns: i64,
     last_progress_ns: i64,
+    last_timeout_ns: Option<i64>,
+    /// From the first packet of messages to their completion.
+    pub latency: Option<Box<Quantiles>>,
     pub counts: RoceCounts,
+    pub intervals: Intervals,
     pub path_mtu: Option<u32>,
     /// Priority class of the notifications to it.
     pub notification_class: Option<u8>,
@@ -114,7 +126,10 @@ impl Channel {
             last_ns: seen.mark.time_ns,
             last_sent_ns: seen.mark.time_ns,
             last_progress_ns: seen.mark.time_ns,
+            last_timeout_ns: None,
+            latency: None,
             counts: RoceCounts::default(),
+            intervals: Intervals::default(),
             path_mtu: None,
             notification_class: None,
             traffic_class: seen.traffic_class,
@@ -204,6 +219,12 @@ impl Channel {
             _ => self.requester.on_request(&request),
         };
         self.count_sending(&sending, packet.payload_bytes);
+        let interval = self.intervals.at(mark.time_ns);
+        interval.requests += 1;
+        interval.bytes += u64::from(packet.payload_bytes);
+        interval.ce += u64::from(seen.ecn() == 3);
+        interval.not_ect += u64::from(seen.ecn() == 0);
+        interval.resent += u64::from(sending.sent == Sent::Retransmit);
         let message = self.messages.on_part(&Part {
             psn,
             span,
@@ -283,6 +304,7 @@ impl Channel {
         let Some(earlier) = self.waiting.iter_mut().rev().find(is_it) else { return };
         (earlier.sent, earlier.cause) = (Sent::Retransmit, Some(Cause::Unknown));
         self.counts.resent[Cause::Unknown as usize] += 1;
+        self.intervals.at(earlier.time_ns).resent += 1;
         self.counts.resent_bytes += u64::from(payload_bytes);
         // Both were counted as sent for the first time.
         self.counts.request_bytes = self.counts.request_bytes.saturating_sub(u64::from(payload_bytes));
@@ -321,7 +343,8 @@ impl Channel {
         let next = self.requester.next().unwrap_or(request.psn);
         if sending.is_rewind {
             self.disturb(request.psn, next);
-            self.story.on_rewind(cause, request.psn, next, mark);
+            let wait_ns = (cause == Cause::Timeout).then(|| self.timeout_wait_ns(request.psn, mark, progress_ns));
+            self.story.on_rewind(cause, request.psn, next, mark, wait_ns);
             let back = self.ends.direction ^ 1;
             if request.operation.has_response() {
                 // It asks again for what it misses of a response.
@@ -342,10 +365,33 @@ impl Channel {
         self.story.on_resent(payload_bytes, mark);
     }
 
+    /// How long nothing moved before a timeout: since the last acknowledgement, since the packet was sent (a queue pair that has
+    /// nothing to send does not wait), or since it went back the last time.
+    fn timeout_wait_ns(&mut self, psn: Psn, mark: Mark, progress_ns: i64) -> i64 {
+        let sent_ns =
+            self.waiting.iter().find(|waiting| waiting.psn == psn).map_or(self.last_sent_ns, |first| first.time_ns);
+        let since_ns = progress_ns.max(sent_ns).max(self.last_timeout_ns.unwrap_or(i64::MIN));
+        self.last_timeout_ns = Some(mark.time_ns);
+        let wait_ns = mark.time_ns.saturating_sub(since_ns).max(0);
+        let counts = &mut self.counts;
+        counts.timeout_wait_ns = counts.timeout_wait_ns.saturating_add(wait_ns);
+        counts.longest_timeout_wait_ns = counts.longest_timeout_wait_ns.max(wait_ns);
+        wait_ns
+    }
+
     pub fn on_notification(&mut self, seen: &RoceSeen<'_>) {
         self.counts.notifications += 1;
+        self.intervals.at(seen.mark.time_ns).notifications += 1;
         self.notification_class = Some(seen.pcp.unwrap_or(seen.traffic_class >> 5));
         self.story.on_notification(seen.mark);
+    }
+
+    /// A notification to the responder: what it sends are READ responses.
+    pub fn on_response_notification(&mut self, seen: &RoceSeen<'_>) {
+        self.counts.response_notifications += 1;
+        self.intervals.at(seen.mark.time_ns).response_notifications += 1;
+        self.notification_class = Some(seen.pcp.unwrap_or(seen.traffic_class >> 5));
+        self.story.on_response_notification(seen.mark);
     }
 
     pub fn has_event(&self, kind: RoceEventKind) -> bool {
@@ -422,7 +468,16 @@ impl Channel {
     }
 
     fn release(&mut self, out: &mut Outs, index: u32) {
-        self.messages.release(false, |message| out.finished.push((index, message)));
+        self.give_out(false, out, index);
+    }
+
+    /// Hands out finished messages, or all.
+    fn give_out(&mut self, is_all: bool, out: &mut Outs, index: u32) {
+        let Self { messages, latency, .. } = self;
+        messages.release(is_all, |message| {
+            note_latency(latency, &message);
+            out.finished.push((index, message));
+        });
     }
 
     pub fn tap(&self, path: &Path) -> Tap {
