@@ -207,7 +207,7 @@ impl Capture {
         comments: &[(u32, u64, &str)],
     ) -> Result<WriteReport, Error> {
         let path = path.as_ref();
-        let io_error = |error| Error::io(path, error);
+        let io_error = |error| Error::write(path, error);
         let mut part_name = path.file_name().unwrap_or_default().to_owned();
         part_name.push(".part");
         // The capture may be the very file that is replaced, so it must not be touched before it was read to its end.

@@ -95,6 +95,16 @@ def match_captures(
     is_unmatched_only: bool,
     progress: _Progress | None,
 ) -> tuple[Table, dict[str, Any]]: ...
+def convert(
+    paths: Sequence[str],
+    out: str,
+    tables: Sequence[str] | None,
+    format: str,
+    group_by: str,
+    jobs: int | None,
+    options: _Options,
+    progress: _Progress | None,
+) -> dict[str, Any]: ...
 def sql(
     query: str,
     captures: Sequence[tuple[str, Capture]],

@@ -26,5 +26,7 @@ pub use sniff::LooksLike;
 pub use write::WriteReport;
 
 pub(crate) use fileset::Reader;
+#[cfg(feature = "convert")]
+pub(crate) use lane::ring_of;
 pub(crate) use record::{CaptureFacts, FileFacts};
 pub(crate) use write::{Selection, write_frames};

@@ -1,6 +1,7 @@
 //! Drives a run: reads the next window while the last one is processed, hands out batches.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -36,7 +37,7 @@ impl ScanRequest {
 pub(crate) struct Engine {
     reader: Reader,
     core: Core,
-    pool: Option<rayon::ThreadPool>,
+    pool: Option<Arc<rayon::ThreadPool>>,
     next: Option<Window>,
     is_started: bool,
     is_finished: bool,
@@ -46,16 +47,18 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub fn new(inputs: Vec<Input>, options: &Options, requests: &[ScanRequest]) -> Result<Self, Error> {
+        Self::with_pool(inputs, options, requests, pool(options)?)
+    }
+
+    /// The same, with workers that several runs share; without any, all is done on the calling thread.
+    pub fn with_pool(
+        inputs: Vec<Input>,
+        options: &Options,
+        requests: &[ScanRequest],
+        pool: Option<Arc<rayon::ThreadPool>>,
+    ) -> Result<Self, Error> {
         let sinks = sinks(requests)?;
         let reader = Reader::open(inputs, &options.limits)?;
-        let threads = options.thread_count();
-        let pool = if threads > 1 {
-            let builder =
-                rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
-            Some(builder.build().map_err(|error| Error::Usage(error.to_string()))?)
-        } else {
-            None
-        };
         let needs_flows = requests.iter().any(needs_flows);
         let core = Core::new(options, sinks, needs_flows, reader.total_bytes());
         Ok(Self {
@@ -119,6 +122,23 @@ impl Engine {
     pub fn facts(&self) -> &CaptureFacts {
         self.reader.facts()
     }
+
+    /// What is wrong with the files themselves (cut, damaged, not wholly decompressed), in words; complete at the end.
+    pub fn warnings(&self, lang: Lang) -> Vec<String> {
+        let facts = self.facts();
+        let grave = facts.findings.iter().filter(|finding| finding.severity > Severity::Info);
+        grave.map(|finding| sentence(finding, facts, lang)).collect()
+    }
+}
+
+/// The workers of a run; none where one thread shall do all.
+pub(crate) fn pool(options: &Options) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
+    let threads = options.thread_count();
+    if threads < 2 {
+        return Ok(None);
+    }
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
+    builder.build().map(|pool| Some(Arc::new(pool))).map_err(|error| Error::Usage(error.to_string()))
 }
 
 fn needs_flows(request: &ScanRequest) -> bool {
@@ -265,9 +285,7 @@ impl Scan {
     /// What is wrong with the files themselves (cut, damaged, not wholly decompressed), in words; complete at the end.
     /// All findings on the capture are in table `capture_quality`.
     pub fn warnings(&self, lang: Lang) -> Vec<String> {
-        let facts = self.engine.facts();
-        let grave = facts.findings.iter().filter(|finding| finding.severity > Severity::Info);
-        grave.map(|finding| sentence(finding, facts, lang)).collect()
+        self.engine.warnings(lang)
     }
 }
 
