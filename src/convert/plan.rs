@@ -92,11 +92,17 @@ pub(super) fn plan(
             kept_names.insert(place, marker);
         }
     }
+    // Of new captures, none gets a name that another could have as well.
+    let possible: Vec<Vec<String>> = groups.iter().map(|group| possible_names(group, group_by)).collect();
+    let mut claims: HashMap<String, usize> = HashMap::new();
+    for (_, names) in possible.iter().enumerate().filter(|(place, _)| !kept_names.contains_key(place)) {
+        names.iter().for_each(|name| *claims.entry(folded(name)).or_default() += 1);
+    }
     for (place, group) in groups.iter_mut().enumerate() {
         let marker = kept_names.get(&place).copied();
         group.name = match marker {
             Some(marker) => marker.name.clone(),
-            None => name_for(group, &taken),
+            None => name_for(&possible[place], &claims, &taken),
         };
         // A ring that has grown replaces what it was.
         let replaced =
@@ -187,21 +193,32 @@ fn grouped(files: Vec<InputFile>, group_by: GroupBy) -> Vec<Group> {
     }
 }
 
-/// The shortest end of the first file's path that no other capture is called by.
-fn name_for(group: &Group, taken: &HashSet<String>) -> String {
+/// What a capture may be called: ends of a path, shortest first.
+fn possible_names(group: &Group, group_by: GroupBy) -> Vec<String> {
     let key = group.files.first().map_or("", |file| file.key.as_str());
-    let ring = ring_of(key).filter(|_| group.files.len() > 1);
+    let ring = ring_of(key).filter(|_| group_by == GroupBy::Ring && group.files.len() > 1);
     let path = ring.as_deref().filter(|ring| !ring.is_empty() && !ring.ends_with(['/', '\\'])).unwrap_or(key);
     let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    for count in 1..=parts.len() {
+    let name = |count: usize| {
         let name = parts[parts.len() - count..].join("/");
-        let name = if reads_as_value(&name) { format!("capture-{name}") } else { name };
-        if encoded(&name).len() <= NAME_BYTES && !taken.contains(&folded(&name)) {
-            return name;
-        }
+        if reads_as_value(&name) { format!("capture-{name}") } else { name }
+    };
+    (1..=parts.len()).map(name).collect()
+}
+
+/// The shortest that no other capture is called by, nor could be.
+fn name_for(possible: &[String], claims: &HashMap<String, usize>, taken: &HashSet<String>) -> String {
+    let is_free = |name: &&String| {
+        let folded = folded(name);
+        encoded(name).len() <= NAME_BYTES
+            && !taken.contains(&folded)
+            && claims.get(&folded).is_none_or(|count| *count < 2)
+    };
+    if let Some(name) = possible.iter().find(is_free) {
+        return name.clone();
     }
     // Too long, or of different ends of one path: a number settles it.
-    let mut start: String = parts.last().copied().unwrap_or("capture").to_owned();
+    let mut start: String = possible.first().cloned().unwrap_or_else(|| "capture".to_owned());
     while encoded(&start).len() > NAME_BYTES - 12 {
         start.pop();
     }

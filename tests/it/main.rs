@@ -6,6 +6,8 @@
 
 mod support;
 
+#[cfg(feature = "convert")]
+mod convert;
 mod corpus;
 mod docs;
 mod file_sets;
