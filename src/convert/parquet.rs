@@ -132,3 +132,44 @@ fn arrow(error: ParquetError) -> ArrowError {
         other => ArrowError::ParquetError(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{RecordBatch, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
+
+    use super::{GROUP_BYTES, ParquetFile};
+
+    #[test]
+    fn row_groups_are_cut_by_bytes_where_rows_are_large() {
+        let schema = Arc::new(Schema::new(vec![Field::new("text", DataType::Utf8, false)]));
+        let mut state = 1_u64;
+        let mut text = || {
+            let mut letter = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                char::from(b' ' + (state >> 58) as u8)
+            };
+            (0..64 << 10).map(|_| letter()).collect::<String>()
+        };
+        // Six bits of eight are left of a letter, and so much of a row group's bytes in the file.
+        let batches: Vec<RecordBatch> = (0..12)
+            .map(|_| {
+                let texts: StringArray = (0..64).map(|_| Some(text())).collect();
+                RecordBatch::try_new(schema.clone(), vec![Arc::new(texts)]).unwrap()
+            })
+            .collect();
+        let mut bytes = Vec::new();
+        let mut file = ParquetFile::new(&mut bytes, &schema, []).unwrap();
+        for batch in &batches {
+            file.write(batch, None).unwrap();
+            let held: usize = file.columns.iter().map(super::ArrowColumnWriter::memory_size).sum();
+            assert!(held < GROUP_BYTES, "{held} bytes are held");
+        }
+        let groups = file.file.flushed_row_groups().len();
+        assert!((1..12).contains(&groups), "{groups} row groups of 48 MiB");
+        file.finish(None).unwrap();
+        assert_eq!((&bytes[..4], &bytes[bytes.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+    }
+}

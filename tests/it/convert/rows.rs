@@ -13,7 +13,7 @@ use crate::support::{Scratch, all_tables, cells, sample, with_threads};
 #[test]
 fn a_dataset_holds_the_rows_of_every_table() {
     let scratch = Scratch::new("convert-rows");
-    let path = scratch.write("mixed.pcap", &pcap(&traffic(40_000, 11)));
+    let path = scratch.write("mixed.pcap", &pcap(&traffic(20_000, 11)));
     let out = scratch.path().join("out");
     let done = run(&[&path], &out, &ConvertOptions { run: with_threads(2), ..ConvertOptions::default() }).unwrap();
     assert_eq!(outcomes(&done), [("mixed.pcap".to_owned(), "written")]);
@@ -28,7 +28,7 @@ fn a_dataset_holds_the_rows_of_every_table() {
 fn any_number_of_threads_and_captures_at_once_gives_the_same_bytes() {
     let scratch = Scratch::new("convert-threads");
     let mut inputs = vec![sample("tcp-loss/tcp-loss.h1.pcap"), sample("roce-loss/roce-loss.requester.pcap")];
-    for (at, frames) in [70_000, 3_000, 20_000].into_iter().enumerate() {
+    for (at, frames) in [40_000, 3_000, 9_000].into_iter().enumerate() {
         inputs.push(scratch.write(&format!("{at}.pcap"), &pcap(&traffic(frames, at as u64))));
     }
     for format in [DatasetFormat::Parquet, DatasetFormat::Arrow] {
@@ -42,7 +42,11 @@ fn any_number_of_threads_and_captures_at_once_gives_the_same_bytes() {
         };
         let one = convert(1, None);
         assert_eq!(one.len(), inputs.len() * (TABLES.len() + 1) + 1, "{:?}", one.keys());
-        for (threads, jobs) in [(2, None), (7, None), (2, Some(1)), (1, Some(3))] {
+        let others: &[(usize, Option<usize>)] = match format {
+            DatasetFormat::Parquet => &[(2, None), (7, None), (2, Some(1)), (1, Some(3))],
+            DatasetFormat::Arrow => &[(7, None)],
+        };
+        for &(threads, jobs) in others {
             let other = convert(threads, jobs);
             assert!(one.keys().eq(other.keys()), "{threads} threads, {jobs:?} at once: other files");
             for (name, bytes) in &one {
