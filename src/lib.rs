@@ -31,6 +31,7 @@ mod open;
 mod options;
 pub mod overview;
 pub mod scan;
+mod spill;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod tables;

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::observe::{Observer, Unobserved};
 use crate::options::Options;
 use crate::scan::{Engine, ScanRequest, Summary};
+use crate::spill::{self, Store};
 use crate::tables::TableId;
 
 /// Stored bytes below which a table is computed whole, whatever columns a query reads: the next one will read others, and
@@ -22,7 +23,7 @@ const WHOLE_TABLES_BYTES: u64 = 64 << 20;
 /// Most bytes kept of an input that can be read only once (standard input, a reader).
 const KEPT_INPUT_BYTES: u64 = 2 << 30;
 
-/// A table in memory.
+/// A table in memory, or mapped from a temporary file that goes with it.
 #[derive(Clone, Debug)]
 pub struct TableData {
     pub schema: SchemaRef,
@@ -48,6 +49,8 @@ struct State {
     tables: HashMap<TableId, Arc<TableData>>,
     /// Tables of which only some columns were asked for.
     partial: HashMap<TableId, Arc<TableData>>,
+    /// Memory that tables take; those in files take none.
+    taken: HashMap<TableId, u64>,
     summary: Option<Summary>,
     facts: Option<CaptureFacts>,
 }
@@ -152,24 +155,35 @@ impl Capture {
         requests: &[ScanRequest],
         observer: &mut dyn Observer,
     ) -> Result<Vec<(TableId, TableData)>, Error> {
-        let mut engine = Engine::new(self.inputs(), &self.options, requests)?;
-        let mut batches: HashMap<TableId, Vec<RecordBatch>> = HashMap::new();
+        let budget = self.options.memory_budget_bytes.unwrap_or_else(spill::default_budget);
+        let options = Options { memory_budget_bytes: Some(budget), ..(*self.options).clone() };
+        let mut engine = Engine::new(self.inputs(), &options, requests)?;
+        let taken = {
+            // Those that are asked for again take the place of what is there.
+            let state = self.lock();
+            let is_asked_for = |table: &TableId| requests.iter().any(|request| request.table == *table);
+            state.taken.iter().filter(|(table, _)| !is_asked_for(table)).map(|(_, bytes)| bytes).sum()
+        };
+        let mut store = Store::new(budget, taken);
         while let Some(finished) = engine.step(observer)? {
             for (table, batch) in finished {
-                batches.entry(table).or_default().push(batch);
+                store.add(table, batch)?;
             }
         }
-        {
-            let mut state = self.lock();
-            state.summary = Some(engine.summary());
-            state.facts = Some(engine.facts().clone());
-        }
-        let table = |request: &ScanRequest| {
+        let mut tables = Vec::with_capacity(requests.len());
+        let mut sizes = Vec::with_capacity(requests.len());
+        for request in requests {
             let definition = request.table.definition();
             let schema = definition.schema_of(&definition.project(request.columns.as_deref())?);
-            Ok((request.table, TableData { schema, batches: batches.remove(&request.table).unwrap_or_default() }))
-        };
-        requests.iter().map(table).collect()
+            let (batches, bytes) = store.take(request.table)?;
+            sizes.push((request.table, bytes));
+            tables.push((request.table, TableData { schema, batches }));
+        }
+        let mut state = self.lock();
+        state.taken.extend(sizes);
+        state.summary = Some(engine.summary());
+        state.facts = Some(engine.facts().clone());
+        Ok(tables)
     }
 
     /// Bytes of the inputs as they are stored.

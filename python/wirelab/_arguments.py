@@ -85,6 +85,7 @@ def options(
     vxlan_ports: int | Iterable[int] | None,
     roce_ports: int | Iterable[int] | None,
     checksums: str,
+    memory_budget: int | None = None,
 ) -> _Options:
     if checksums not in ("auto", "on", "off"):
         raise UsageError(f'checksums must be "auto", "on" or "off", not {checksums!r}')
@@ -94,6 +95,7 @@ def options(
         "vxlan_ports": None if vxlan_ports is None else ports(vxlan_ports, "vxlan_ports"),
         "roce_ports": None if roce_ports is None else ports(roce_ports, "roce_ports"),
         "checksums": checksums,
+        "memory_budget_bytes": None if memory_budget is None else whole(memory_budget, "memory_budget", 1, 2**63 - 1),
     }
 
 

@@ -226,6 +226,7 @@ def open(
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
     checksums: str = "auto",
+    memory_budget: int | None = None,
     progress: _arguments.Progress | None = None,
 ) -> Capture:
     """Opens one or more files as one capture.
@@ -235,12 +236,14 @@ def open(
     ``threads``: workers; the rows are the same for any number. ``link_speed_bps``: turns pause quanta into nanoseconds.
     ``vxlan_ports``, ``roce_ports``: UDP destination ports, by default 4789 and 8472, and 4791.
     ``checksums``: verified or not (``"on"``, ``"off"``); ``"auto"`` where the input is not too large for it.
+    ``memory_budget``: bytes that tables may take in memory together, half of the machine's by default; larger ones are
+    kept in temporary files (where ``TMPDIR`` says) and read the same.
     ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and
     once at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
     """
     core = _core.open(
         _arguments.inputs(paths),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
+        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums, memory_budget),
         _arguments.progress(progress),
     )
     return Capture(core)

@@ -16,6 +16,7 @@ class _Options(TypedDict):
     vxlan_ports: list[int] | None
     roce_ports: list[int] | None
     checksums: str
+    memory_budget_bytes: int | None
 
 class _Filter(TypedDict):
     time_from_ns: int | None

@@ -57,7 +57,9 @@ pub(super) fn convert(
     }
     let inputs = group.files.iter().map(|file| Input::Path(file.path.clone())).collect();
     let requests: Vec<_> = group.missing.iter().map(|table| ScanRequest::new(*table)).collect();
-    let mut engine = Engine::with_pool(inputs, options, &requests, pool.cloned()).map_err(Failure::Input)?;
+    // What is said of a capture must not depend on how much memory there is.
+    let options = Options { memory_budget_bytes: None, ..options.clone() };
+    let mut engine = Engine::with_pool(inputs, &options, &requests, pool.cloned()).map_err(Failure::Input)?;
     let mut files = Files::new(dataset, group, pool.map(AsRef::as_ref));
     match pool {
         None => {

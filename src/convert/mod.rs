@@ -224,6 +224,7 @@ where
 fn made_with(options: &ConvertOptions) -> serde_json::Value {
     let Options {
         threads: _,
+        memory_budget_bytes: _,
         link_speed_bps,
         pause_storm_ns,
         vxlan_ports,

@@ -222,6 +222,11 @@ fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
     Ok(sinks)
 }
 
+/// A scan keeps no table: what it says of the capture must not depend on how much memory there is.
+fn without_budget(options: &Options) -> Options {
+    Options { memory_budget_bytes: None, ..options.clone() }
+}
+
 /// Streams the batches of several tables in one pass, in bounded memory.
 pub struct MultiScan {
     engine: Engine,
@@ -229,7 +234,7 @@ pub struct MultiScan {
 
 impl MultiScan {
     pub fn new(inputs: Vec<Input>, options: &Options, requests: &[ScanRequest]) -> Result<Self, Error> {
-        Ok(Self { engine: Engine::new(inputs, options, requests)? })
+        Ok(Self { engine: Engine::new(inputs, &without_budget(options), requests)? })
     }
 
     /// The batches that are ready after one more window of input (often none), or `None` at the end.
@@ -250,7 +255,7 @@ impl Scan {
     pub fn new(inputs: Vec<Input>, options: &Options, request: ScanRequest) -> Result<Self, Error> {
         let definition = request.table.definition();
         let schema = definition.schema_of(&definition.project(request.columns.as_deref())?);
-        let engine = Engine::new(inputs, options, &[request])?;
+        let engine = Engine::new(inputs, &without_budget(options), &[request])?;
         Ok(Self { engine, schema, ready: VecDeque::new(), is_done: false })
     }
 

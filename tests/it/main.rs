@@ -23,6 +23,7 @@ mod memory;
 mod observer;
 mod roce_lab;
 mod samples;
+mod spill;
 #[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "grade")]
