@@ -12,6 +12,8 @@ use crate::capture::{CaptureFacts, Input, Reader, Selection, WriteReport, write_
 use crate::error::Error;
 use crate::observe::{Observer, Unobserved};
 use crate::options::Options;
+#[cfg(feature = "sql")]
+use crate::scan::MultiScan;
 use crate::scan::{Engine, ScanRequest, Summary};
 use crate::spill::{self, Store};
 use crate::tables::TableId;
@@ -147,6 +149,35 @@ impl Capture {
         let state = self.lock();
         let found = |table: &TableId| state.tables.get(table).or_else(|| state.partial.get(table)).cloned();
         wanted.iter().map(|(table, _)| found(table).ok_or(Error::Cancelled)).collect()
+    }
+
+    /// At least the first rows of a table, with the columns named. Of a large capture no more is read than they take, and
+    /// nothing is kept.
+    #[cfg(feature = "sql")]
+    pub(crate) fn first_rows(
+        &self,
+        wanted: &(TableId, Vec<String>),
+        rows: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<Arc<TableData>, Error> {
+        let (table, columns) = wanted;
+        let request = self.lock().request(*table, columns);
+        let (Some(request), true) = (request, self.stored_bytes() >= WHOLE_TABLES_BYTES) else {
+            let mut tables = self.load_columns(std::slice::from_ref(wanted), observer)?;
+            return tables.pop().ok_or(Error::Cancelled);
+        };
+        let request = ScanRequest { columns: Some(columns.clone()), ..request };
+        let definition = table.definition();
+        let schema = definition.schema_of(&definition.project(Some(columns))?);
+        let mut scan = MultiScan::new(self.inputs(), &self.options, &[request])?;
+        let (mut batches, mut count) = (Vec::new(), 0);
+        while count < rows
+            && let Some(more) = scan.next_batches(observer)?
+        {
+            count += more.iter().map(|(_, batch)| batch.num_rows()).sum::<usize>();
+            batches.extend(more.into_iter().map(|(_, batch)| batch));
+        }
+        Ok(Arc::new(TableData { schema, batches }))
     }
 
     /// Goes through the capture once. The lock is not held meanwhile: two callers may both compute, and get the same rows.

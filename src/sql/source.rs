@@ -39,6 +39,8 @@ pub trait Source: Send + Sync {
 pub struct Wanted {
     pub table: String,
     pub columns: Vec<String>,
+    /// Rows from the first on that are enough, where the query asks for no others. More may be given.
+    pub rows: Option<usize>,
 }
 
 impl Source for Capture {
@@ -56,6 +58,10 @@ impl Source for Capture {
 
     fn load(&self, wanted: &[Wanted], observer: &mut dyn Observer) -> Result<Vec<Arc<TableData>>, Error> {
         let named = wanted.iter().map(|one| Ok((TableId::from_name(&one.table)?, one.columns.clone())));
-        self.load_columns(&named.collect::<Result<Vec<_>, Error>>()?, observer)
+        let named = named.collect::<Result<Vec<_>, Error>>()?;
+        match wanted {
+            [Wanted { rows: Some(rows), .. }] => Ok(vec![self.first_rows(&named[0], *rows, observer)?]),
+            _ => self.load_columns(&named, observer),
+        }
     }
 }

@@ -174,4 +174,33 @@ pub(super) struct Slot {
     pub name: String,
     pub schema: SchemaRef,
     pub table: OnceLock<Arc<Table>>,
+    /// How many rows from the first on are enough for all uses of the table in the query.
+    pub enough: Mutex<Enough>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Enough {
+    #[default]
+    NotUsed,
+    Rows(usize),
+    All,
+}
+
+impl Slot {
+    /// Notes that the query uses the table, and how many rows are enough there.
+    pub fn note_use(&self, rows: Option<usize>) {
+        let mut enough = self.enough.lock().unwrap_or_else(PoisonError::into_inner);
+        *enough = match (*enough, rows) {
+            (Enough::All, _) | (_, None) => Enough::All,
+            (Enough::NotUsed, Some(rows)) => Enough::Rows(rows),
+            (Enough::Rows(most), Some(rows)) => Enough::Rows(most.max(rows)),
+        };
+    }
+
+    pub fn enough_rows(&self) -> Option<usize> {
+        match *self.enough.lock().unwrap_or_else(PoisonError::into_inner) {
+            Enough::Rows(rows) => Some(rows),
+            Enough::NotUsed | Enough::All => None,
+        }
+    }
 }

@@ -19,7 +19,7 @@ fn tables_in_files_hold_what_tables_in_memory_hold() {
     let in_memory = wirelab::open([path.as_path()], &with_budget(1 << 40)).unwrap();
     let in_files = wirelab::open([path.as_path()], &with_budget(1)).unwrap();
     in_files.load(&TABLES, &mut Unobserved).unwrap();
-    let mut batches = 0;
+    let mut most = 0;
     for table in TABLES {
         let (one, other) = (in_memory.table(table).unwrap(), in_files.table(table).unwrap());
         assert!(one.num_rows() > 0, "{}: no row to compare", table.name());
@@ -31,9 +31,9 @@ fn tables_in_files_hold_what_tables_in_memory_hold() {
         let sizes = |data: &wirelab::TableData| data.batches.iter().map(|batch| batch.num_rows()).collect::<Vec<_>>();
         assert_eq!(sizes(&other), sizes(&one), "{}", table.name());
         assert_eq!(cells::rows_as_text(&other.batches), cells::rows_as_text(&one.batches), "{}", table.name());
-        batches += other.batches.len();
+        most = most.max(other.batches.len());
     }
-    assert!(batches > TABLES.len(), "dictionaries that differ from batch to batch are there");
+    assert!(most > 1, "no table has batches whose dictionaries differ");
 }
 
 #[test]

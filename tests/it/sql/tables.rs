@@ -88,6 +88,7 @@ fn of_a_large_capture_only_the_columns_that_a_query_reads_are_computed() {
     let wanted = |table: &str, columns: &[&str]| Wanted {
         table: table.to_owned(),
         columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+        rows: None,
     };
     let start = Instant::now();
     let found = capture.sql("SELECT count(*) AS n FROM packets", &[]).unwrap();
@@ -109,4 +110,63 @@ fn of_a_large_capture_only_the_columns_that_a_query_reads_are_computed() {
     assert_eq!(capture.table(TableId::Packets).unwrap().num_rows(), frames);
     println!("count(*) {counting:?}, whole table {:?}", start.elapsed());
     assert_eq!(rows(&capture.sql(sql, &[]).unwrap()), first);
+}
+
+/// Notes how far the reading came.
+struct Furthest(u64);
+
+impl wirelab::Observer for Furthest {
+    fn on_progress(&mut self, done_bytes: u64, _: Option<u64>) -> std::ops::ControlFlow<()> {
+        self.0 = self.0.max(done_bytes);
+        std::ops::ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn a_limit_alone_reads_no_more_of_a_large_capture_than_it_takes() {
+    let file = pcap(&traffic(20_000, 5));
+    let mut bytes = file.clone();
+    while bytes.len() <= 64 << 20 {
+        bytes.extend_from_slice(&file[24..]);
+    }
+    let (length, frames) = (bytes.len() as u64, (20_000 * ((bytes.len() - 24) / (file.len() - 24))) as i64);
+    let bytes: std::sync::Arc<[u8]> = bytes.into();
+    let open = || wirelab::open([Input::Bytes(bytes.clone())], &Options::default()).unwrap();
+    let whole = open();
+    whole.load(&[TableId::Packets, TableId::TcpFlows], &mut Unobserved).unwrap();
+    let ask = |capture: &wirelab::Capture, sql: &str| {
+        let mut furthest = Furthest(0);
+        let limits = wirelab::sql::QueryLimits { time: std::time::Duration::from_secs(600), ..Default::default() };
+        let found =
+            capture.sql_observed(sql, &[], limits, &mut furthest).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        (rows(&found).rows, furthest.0)
+    };
+    for (sql, is_short) in [
+        ("SELECT frame_no, src_ip FROM packets LIMIT 5", true),
+        ("SELECT frame_no FROM packets LIMIT 7 OFFSET 40000", true),
+        ("SELECT * FROM (SELECT frame_no FROM packets LIMIT 3)", true),
+        ("SELECT frame_no FROM packets LIMIT 0", true),
+        ("SELECT frame_no FROM packets UNION ALL SELECT frame_no + 1 FROM packets LIMIT 260000", false),
+        ("SELECT frame_no FROM packets WHERE frame_no > 200000 LIMIT 2", false),
+        ("SELECT frame_no FROM packets WHERE frame_no % 200000 = 1999 LIMIT 1", false),
+        ("SELECT frame_no FROM packets ORDER BY frame_no DESC LIMIT 2", false),
+        ("SELECT DISTINCT protocol FROM packets ORDER BY 1 LIMIT 20", false),
+        ("SELECT count(*) FROM packets LIMIT 1", false),
+        ("SELECT count(*) OVER () FROM packets LIMIT 1", false),
+        ("SELECT (SELECT count(*) FROM packets), frame_no FROM packets LIMIT 1", false),
+        ("SELECT count(*) FROM (SELECT frame_no FROM packets LIMIT 10) a CROSS JOIN packets b", false),
+        ("SELECT a.frame_no FROM packets a JOIN packets b ON b.frame_no = a.frame_no + 200000 LIMIT 1", false),
+        ("SELECT client_ip FROM tcp_flows LIMIT 4", false),
+        ("SELECT frame_no FROM packets LIMIT -1 OFFSET 200000", false),
+    ] {
+        let (found, read) = ask(&open(), sql);
+        assert_eq!(found, ask(&whole, sql).0, "{sql}");
+        assert!(sql.ends_with("LIMIT 0") || !found.is_empty(), "{sql}: nothing to compare");
+        assert!(!is_short || read < length / 2, "{sql}: {read} of {length} bytes were read");
+    }
+    // What was read for a limit is not taken for the table.
+    let capture = open();
+    ask(&capture, "SELECT frame_no FROM packets LIMIT 5");
+    assert_eq!(ask(&capture, "SELECT count(frame_no) FROM packets").0, [[Value::Integer(frames)]]);
+    assert_eq!(ask(&capture, "SELECT frame_no FROM packets LIMIT 1").0, [[Value::Integer(1)]]);
 }
