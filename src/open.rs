@@ -12,16 +12,21 @@ use crate::capture::{CaptureFacts, Input, Reader, Selection, WriteReport, write_
 use crate::error::Error;
 use crate::observe::{Observer, Unobserved};
 use crate::options::Options;
-#[cfg(feature = "sql")]
-use crate::scan::MultiScan;
 use crate::scan::{Engine, ScanRequest, Summary};
+#[cfg(feature = "sql")]
+use crate::scan::{Filter, MultiScan};
 use crate::spill::{self, Store};
+#[cfg(feature = "sql")]
+use crate::sql::Part;
 use crate::tables::TableId;
 
 /// Stored bytes below which a table is computed whole, whatever columns a query reads: the next one will read others, and
 /// going through the capture again costs more than they do.
 #[cfg(feature = "sql")]
 const WHOLE_TABLES_BYTES: u64 = 64 << 20;
+/// Tables whose rows speak of the addresses, ports and time in their columns of these names.
+#[cfg(feature = "sql")]
+const FILTERED: [TableId; 3] = [TableId::Packets, TableId::Tcp, TableId::Roce];
 /// Most bytes kept of an input that can be read only once (standard input, a reader).
 const KEPT_INPUT_BYTES: u64 = 2 << 30;
 
@@ -151,33 +156,51 @@ impl Capture {
         wanted.iter().map(|(table, _)| found(table).ok_or(Error::Cancelled)).collect()
     }
 
-    /// At least the first rows of a table, with the columns named. Of a large capture no more is read than they take, and
-    /// nothing is kept.
+    /// At least these rows of a table, with the columns named. Of a large capture no more is read than the first ones take;
+    /// what a filter leaves out is not kept where the table would outgrow memory. The table stays unknown.
     #[cfg(feature = "sql")]
-    pub(crate) fn first_rows(
+    pub(crate) fn load_part(
         &self,
         wanted: &(TableId, Vec<String>),
-        rows: usize,
+        part: &Part,
         observer: &mut dyn Observer,
     ) -> Result<Arc<TableData>, Error> {
         let (table, columns) = wanted;
-        let request = self.lock().request(*table, columns);
-        let (Some(request), true) = (request, self.stored_bytes() >= WHOLE_TABLES_BYTES) else {
+        let is_worth_it = match part {
+            Part::First(_) => self.stored_bytes() >= WHOLE_TABLES_BYTES,
+            // A row takes about as much memory as a small frame does in a file.
+            Part::Kept(_) => self.stored_bytes() >= self.budget() && FILTERED.contains(table),
+        };
+        let is_there = self.lock().request(*table, columns).is_none();
+        if is_there || !is_worth_it {
             let mut tables = self.load_columns(std::slice::from_ref(wanted), observer)?;
             return tables.pop().ok_or(Error::Cancelled);
+        }
+        let (enough, filter) = match part {
+            Part::First(rows) => (*rows, Filter::default()),
+            Part::Kept(filter) => (usize::MAX, filter.clone()),
         };
-        let request = ScanRequest { columns: Some(columns.clone()), ..request };
+        let request = ScanRequest { table: *table, columns: Some(columns.clone()), filter };
         let definition = table.definition();
         let schema = definition.schema_of(&definition.project(Some(columns))?);
         let mut scan = MultiScan::new(self.inputs(), &self.options, &[request])?;
-        let (mut batches, mut count) = (Vec::new(), 0);
-        while count < rows
+        let taken = self.lock().taken.values().sum();
+        let (mut store, mut count) = (Store::new(self.budget(), taken), 0);
+        while count < enough
             && let Some(more) = scan.next_batches(observer)?
         {
-            count += more.iter().map(|(_, batch)| batch.num_rows()).sum::<usize>();
-            batches.extend(more.into_iter().map(|(_, batch)| batch));
+            for (table, batch) in more {
+                count += batch.num_rows();
+                store.add(table, batch)?;
+            }
         }
+        let (batches, _) = store.take(*table)?;
         Ok(Arc::new(TableData { schema, batches }))
+    }
+
+    /// Bytes that tables may take in memory.
+    fn budget(&self) -> u64 {
+        self.options.memory_budget_bytes.unwrap_or_else(spill::default_budget)
     }
 
     /// Goes through the capture once. The lock is not held meanwhile: two callers may both compute, and get the same rows.
@@ -186,7 +209,7 @@ impl Capture {
         requests: &[ScanRequest],
         observer: &mut dyn Observer,
     ) -> Result<Vec<(TableId, TableData)>, Error> {
-        let budget = self.options.memory_budget_bytes.unwrap_or_else(spill::default_budget);
+        let budget = self.budget();
         let options = Options { memory_budget_bytes: Some(budget), ..(*self.options).clone() };
         let mut engine = Engine::new(self.inputs(), &options, requests)?;
         let taken = {

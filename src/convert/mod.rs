@@ -181,6 +181,9 @@ where
     if options.group_by == GroupBy::Bytes(0) {
         return Err(Error::Usage("a group must have room for at least one byte".to_owned()));
     }
+    if out.as_os_str().is_empty() {
+        return Err(Error::Usage("the dataset's directory has no name".to_owned()));
+    }
     let files = files::look_at(inputs.into_iter().map(Into::into).collect())?;
     if let Ok(root) = out.canonicalize()
         && let Some(file) = files.iter().find(|file| Path::new(&file.key).starts_with(&root))

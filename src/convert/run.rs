@@ -61,7 +61,11 @@ impl Run<'_> {
             room: Room { left: Mutex::new(BUDGET_BYTES), freed: Condvar::new() },
         };
         let mut outcomes: Vec<Option<Result<Record, Error>>> = groups.iter().map(|_| None).collect();
-        let mut fatal = None;
+        // Also where nothing is to be done.
+        let mut fatal = observer.on_progress(0, Some(total)).is_break().then_some(Error::Cancelled);
+        if fatal.is_some() {
+            shared.is_stopped.store(true, Ordering::Relaxed);
+        }
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
             for _ in 0..self.jobs.min(groups.len()) {

@@ -13,7 +13,7 @@ use super::collect::Collector;
 use super::column::Kind;
 use super::fault::{self, Fault, Known};
 use super::guard::{self, Guard, Reads, Relay, Stop};
-use super::source::Wanted;
+use super::source::{Part, Wanted};
 use super::table::{Slot, Table};
 use super::vtab::{self, Catalog, MODULE, quoted};
 use super::{Database, Value, functions};
@@ -161,17 +161,19 @@ impl Query<'_> {
                     None => {
                         found.push((
                             slot,
-                            Wanted { table: slot.name.clone(), columns: Vec::new(), rows: slot.enough_rows() },
+                            Wanted { table: slot.name.clone(), columns: Vec::new(), part: slot.enough() },
                         ));
                         let Some((_, wanted)) = found.last_mut() else { continue };
                         wanted
                     }
                 };
-                // SQLite also tells of the row number, which is none of the columns.
                 let mut fields = slot.schema.fields().iter();
-                wanted.columns.extend(
-                    fields.find(|field| field.name().eq_ignore_ascii_case(column)).map(|field| field.name().clone()),
-                );
+                match fields.find(|field| field.name().eq_ignore_ascii_case(column)) {
+                    Some(field) => wanted.columns.push(field.name().clone()),
+                    // SQLite also tells of the row number, which is none of the columns: it is that of the whole table.
+                    None if !column.is_empty() && matches!(wanted.part, Some(Part::Kept(_))) => wanted.part = None,
+                    None => {}
+                }
             }
             let (slots, wanted): (Vec<_>, Vec<_>) = found.into_iter().unzip();
             if slots.is_empty() {

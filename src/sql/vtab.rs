@@ -19,6 +19,7 @@ use rusqlite::{Connection, Error, Result};
 use super::column::{Cell, Kind};
 use super::guard::Guard;
 use super::index::Index;
+use super::part::part;
 use super::plan::{Bound, Path, Plan, Probe, integer_probe, range_of, text_probe};
 use super::table::{Place, Slot, Table};
 
@@ -82,7 +83,7 @@ unsafe impl VTab<'_> for ArrowTable {
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
         let table = self.slot.table.get().map(Arc::as_ref);
         if table.is_none() {
-            self.slot.note_use(first_rows(info)?);
+            self.slot.note_use(part(info, &self.slot.schema)?);
         }
         let rows = table.map_or(UNKNOWN_ROWS, Table::rows) as f64;
         let choice = self.choose(info, table, rows)?;
@@ -122,26 +123,6 @@ unsafe impl VTab<'_> for ArrowTable {
 
 impl CreateVTab<'_> for ArrowTable {
     const KIND: VTabKind = VTabKind::Default;
-}
-
-/// How many rows from the first on are enough for one use of a table in a query: SQLite offers its LIMIT where the table is
-/// the only one, rows are neither grouped nor told apart, and all conditions are offered as well. Where there are none, and
-/// no order, the first rows are it.
-fn first_rows(info: &IndexInfo) -> Result<Option<usize>> {
-    let (mut limit, mut offset) = (None, 0_usize);
-    for (at, constraint) in info.constraints().enumerate() {
-        // A limit that is no plain number is not known yet.
-        let number = match info.rhs_value(at)? {
-            Some(ValueRef::Integer(number)) => usize::try_from(number).ok(),
-            _ => None,
-        };
-        match (constraint.operator(), number) {
-            (IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LIMIT, Some(number)) => limit = Some(number),
-            (IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_OFFSET, Some(number)) => offset = number,
-            _ => return Ok(None),
-        }
-    }
-    Ok(limit.filter(|_| info.order_bys().next().is_none()).and_then(|limit| limit.checked_add(offset)))
 }
 
 /// A way to the rows, with what SQLite must hand over for it.

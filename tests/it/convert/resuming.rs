@@ -203,6 +203,7 @@ fn a_directory_with_something_else_is_refused_and_left_alone() {
     let file = scratch.write("file", b"");
     refused(&file, &some_tables(), one, "is a file");
     let out = scratch.path().join("out");
+    refused(Path::new(""), &some_tables(), one, "has no name");
     refused(&out, &some_tables(), &[], "no capture");
     refused(&out, &some_tables(), &["-".into()], "standard input");
     refused(&out, &ConvertOptions { group_by: GroupBy::Bytes(0), ..some_tables() }, one, "at least one byte");
