@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 
@@ -123,12 +124,36 @@ def test_options_reach_the_core() -> None:
         {"vxlan_ports": [70_000]},
         {"roce_ports": "x"},
         {"checksums": "yes"},
+        {"memory_budget": 0},
         {"progress": 3},
     ],
 )
 def test_an_option_out_of_range_is_the_callers_fault(options) -> None:
     with pytest.raises(wl.UsageError, match=next(iter(options))):
         wl.open(PING, **options)
+
+
+def test_tables_beyond_the_memory_budget_read_the_same_and_a_finding_tells() -> None:
+    small = wl.open(TCP, memory_budget=1)
+    assert small.tcp.to_arrow().equals(wl.open(TCP).tcp.to_arrow())
+    assert small.tcp_flows.to_pandas().equals(wl.open(TCP).tcp_flows.to_pandas())
+    assert [one.code for one in small.quality()].count("large_tables") == 1
+    (english,) = (one.message for one in small.quality() if one.code == "large_tables")
+    (chinese,) = (one.message for one in small.quality("zh") if one.code == "large_tables")
+    assert "wirelab convert" in english and "wirelab convert" in chinese and english != chinese
+    assert "large_tables" not in [one.code for one in wl.open(TCP).quality()]
+
+
+def test_a_folder_for_temporary_files_that_is_missing_is_named() -> None:
+    code = f"""
+import wirelab as wl
+try: wl.open({str(TCP)!r}, memory_budget=1).tcp.num_rows
+except FileNotFoundError as error: assert error.filename.startswith("/no/such/folder/wirelab-"), error
+else: raise SystemExit("it was written")
+"""
+    environment = {**os.environ, "TMPDIR": "/no/such/folder"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_nothing_goes_to_standard_error_or_output() -> None:
