@@ -10,8 +10,10 @@ use crate::words::{self, Lang};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// Reading or writing failed. `path` is what was read, or `-` for standard input and bytes.
+    /// Reading failed. `path` is what was read, or `-` for standard input and bytes.
     Io { path: PathBuf, source: std::io::Error },
+    /// Writing `path` failed.
+    Write { path: PathBuf, source: std::io::Error },
     /// The input holds no capture that wirelab reads; `looks_like` says what it seems to be instead.
     NotACapture { path: PathBuf, looks_like: LooksLike },
     /// A stated limit was exceeded and nothing useful could be kept.
@@ -33,6 +35,10 @@ impl Error {
         Self::Io { path: path.to_path_buf(), source }
     }
 
+    pub(crate) fn write(path: &Path, source: std::io::Error) -> Self {
+        Self::Write { path: path.to_path_buf(), source }
+    }
+
     /// The message for a person, in the language asked for.
     pub fn message(&self, lang: Lang) -> String {
         match self {
@@ -44,6 +50,9 @@ impl Error {
                     _ => "error.io",
                 };
                 words::say(lang, key, &[("path", &path.display()), ("reason", source)])
+            }
+            Self::Write { path, source } => {
+                words::say(lang, "error.write", &[("path", &path.display()), ("reason", source)])
             }
             Self::NotACapture { path, looks_like } => {
                 let what = words::say(lang, looks_like.key(), &[]);
@@ -78,7 +87,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } => Some(source),
+            Self::Io { source, .. } | Self::Write { source, .. } => Some(source),
             Self::Arrow(error) => Some(error),
             _ => None,
         }

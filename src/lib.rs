@@ -17,6 +17,8 @@
 
 mod analyze;
 pub mod capture;
+#[cfg(feature = "convert")]
+pub mod convert;
 mod error;
 pub mod flow;
 #[cfg(feature = "grade")]
@@ -29,6 +31,7 @@ mod open;
 mod options;
 pub mod overview;
 pub mod scan;
+mod spill;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod tables;
@@ -39,6 +42,8 @@ pub mod write;
 
 pub use analyze::RoceEndpoint;
 pub use capture::Input;
+#[cfg(feature = "convert")]
+pub use convert::{Conversion, ConvertOptions, convert};
 pub use error::Error;
 pub use join::{MatchOptions, MatchSummary, Matches, match_captures};
 pub use observe::{Observer, Unobserved};

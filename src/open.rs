@@ -13,16 +13,24 @@ use crate::error::Error;
 use crate::observe::{Observer, Unobserved};
 use crate::options::Options;
 use crate::scan::{Engine, ScanRequest, Summary};
+#[cfg(feature = "sql")]
+use crate::scan::{Filter, MultiScan};
+use crate::spill::{self, Store};
+#[cfg(feature = "sql")]
+use crate::sql::Part;
 use crate::tables::TableId;
 
 /// Stored bytes below which a table is computed whole, whatever columns a query reads: the next one will read others, and
 /// going through the capture again costs more than they do.
 #[cfg(feature = "sql")]
 const WHOLE_TABLES_BYTES: u64 = 64 << 20;
+/// Tables whose rows speak of the addresses, ports and time in their columns of these names.
+#[cfg(feature = "sql")]
+const FILTERED: [TableId; 3] = [TableId::Packets, TableId::Tcp, TableId::Roce];
 /// Most bytes kept of an input that can be read only once (standard input, a reader).
 const KEPT_INPUT_BYTES: u64 = 2 << 30;
 
-/// A table in memory.
+/// A table in memory, or mapped from a temporary file that goes with it.
 #[derive(Clone, Debug)]
 pub struct TableData {
     pub schema: SchemaRef,
@@ -48,6 +56,8 @@ struct State {
     tables: HashMap<TableId, Arc<TableData>>,
     /// Tables of which only some columns were asked for.
     partial: HashMap<TableId, Arc<TableData>>,
+    /// Memory that tables take; those in files take none.
+    taken: HashMap<TableId, u64>,
     summary: Option<Summary>,
     facts: Option<CaptureFacts>,
 }
@@ -146,30 +156,88 @@ impl Capture {
         wanted.iter().map(|(table, _)| found(table).ok_or(Error::Cancelled)).collect()
     }
 
+    /// At least these rows of a table, with the columns named. Of a large capture no more is read than the first ones take;
+    /// what a filter leaves out is not kept where the table would outgrow memory. The table stays unknown.
+    #[cfg(feature = "sql")]
+    pub(crate) fn load_part(
+        &self,
+        wanted: &(TableId, Vec<String>),
+        part: &Part,
+        observer: &mut dyn Observer,
+    ) -> Result<Arc<TableData>, Error> {
+        let (table, columns) = wanted;
+        let is_worth_it = match part {
+            Part::First(_) => self.stored_bytes() >= WHOLE_TABLES_BYTES,
+            // A row takes about as much memory as a small frame does in a file.
+            Part::Kept(_) => self.stored_bytes() >= self.budget() && FILTERED.contains(table),
+        };
+        let is_there = self.lock().request(*table, columns).is_none();
+        if is_there || !is_worth_it {
+            let mut tables = self.load_columns(std::slice::from_ref(wanted), observer)?;
+            return tables.pop().ok_or(Error::Cancelled);
+        }
+        let (enough, filter) = match part {
+            Part::First(rows) => (*rows, Filter::default()),
+            Part::Kept(filter) => (usize::MAX, filter.clone()),
+        };
+        let request = ScanRequest { table: *table, columns: Some(columns.clone()), filter };
+        let definition = table.definition();
+        let schema = definition.schema_of(&definition.project(Some(columns))?);
+        let mut scan = MultiScan::new(self.inputs(), &self.options, &[request])?;
+        let taken = self.lock().taken.values().sum();
+        let (mut store, mut count) = (Store::new(self.budget(), taken), 0);
+        while count < enough
+            && let Some(more) = scan.next_batches(observer)?
+        {
+            for (table, batch) in more {
+                count += batch.num_rows();
+                store.add(table, batch)?;
+            }
+        }
+        let (batches, _) = store.take(*table)?;
+        Ok(Arc::new(TableData { schema, batches }))
+    }
+
+    /// Bytes that tables may take in memory.
+    fn budget(&self) -> u64 {
+        self.options.memory_budget_bytes.unwrap_or_else(spill::default_budget)
+    }
+
     /// Goes through the capture once. The lock is not held meanwhile: two callers may both compute, and get the same rows.
     fn compute(
         &self,
         requests: &[ScanRequest],
         observer: &mut dyn Observer,
     ) -> Result<Vec<(TableId, TableData)>, Error> {
-        let mut engine = Engine::new(self.inputs(), &self.options, requests)?;
-        let mut batches: HashMap<TableId, Vec<RecordBatch>> = HashMap::new();
+        let budget = self.budget();
+        let options = Options { memory_budget_bytes: Some(budget), ..(*self.options).clone() };
+        let mut engine = Engine::new(self.inputs(), &options, requests)?;
+        let taken = {
+            // Those that are asked for again take the place of what is there.
+            let state = self.lock();
+            let is_asked_for = |table: &TableId| requests.iter().any(|request| request.table == *table);
+            state.taken.iter().filter(|(table, _)| !is_asked_for(table)).map(|(_, bytes)| bytes).sum()
+        };
+        let mut store = Store::new(budget, taken);
         while let Some(finished) = engine.step(observer)? {
             for (table, batch) in finished {
-                batches.entry(table).or_default().push(batch);
+                store.add(table, batch)?;
             }
         }
-        {
-            let mut state = self.lock();
-            state.summary = Some(engine.summary());
-            state.facts = Some(engine.facts().clone());
-        }
-        let table = |request: &ScanRequest| {
+        let mut tables = Vec::with_capacity(requests.len());
+        let mut sizes = Vec::with_capacity(requests.len());
+        for request in requests {
             let definition = request.table.definition();
             let schema = definition.schema_of(&definition.project(request.columns.as_deref())?);
-            Ok((request.table, TableData { schema, batches: batches.remove(&request.table).unwrap_or_default() }))
-        };
-        requests.iter().map(table).collect()
+            let (batches, bytes) = store.take(request.table)?;
+            sizes.push((request.table, bytes));
+            tables.push((request.table, TableData { schema, batches }));
+        }
+        let mut state = self.lock();
+        state.taken.extend(sizes);
+        state.summary = Some(engine.summary());
+        state.facts = Some(engine.facts().clone());
+        Ok(tables)
     }
 
     /// Bytes of the inputs as they are stored.
@@ -207,7 +275,7 @@ impl Capture {
         comments: &[(u32, u64, &str)],
     ) -> Result<WriteReport, Error> {
         let path = path.as_ref();
-        let io_error = |error| Error::io(path, error);
+        let io_error = |error| Error::write(path, error);
         let mut part_name = path.file_name().unwrap_or_default().to_owned();
         part_name.push(".part");
         // The capture may be the very file that is replaced, so it must not be touched before it was read to its end.

@@ -22,6 +22,9 @@ pub struct Options {
     pub roce_endpoints: Vec<RoceEndpoint>,
     /// Whether to verify checksums and invariant CRCs, which touches every captured byte.
     pub checksums: Checksums,
+    /// Bytes that the tables of an opened capture may take in memory together; larger ones are kept in temporary files, which
+    /// read the same. `None` takes half of the machine's memory. A scan holds no tables.
+    pub memory_budget_bytes: Option<u64>,
     pub limits: Limits,
 }
 
@@ -57,6 +60,7 @@ impl Default for Options {
             roce_ports: vec![4791],
             roce_endpoints: Vec::new(),
             checksums: Checksums::default(),
+            memory_budget_bytes: None,
             limits: Limits::default(),
         }
     }

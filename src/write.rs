@@ -200,11 +200,13 @@ fn list_text(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 fn plain_schema(schema: &SchemaRef) -> SchemaRef {
     let field = |field: &Arc<Field>| match field.data_type() {
         DataType::Dictionary(_, values) => {
-            Arc::new(Field::new(field.name(), values.as_ref().clone(), field.is_nullable()))
+            let plain = Field::new(field.name(), values.as_ref().clone(), field.is_nullable());
+            Arc::new(plain.with_metadata(field.metadata().clone()))
         }
         _ => field.clone(),
     };
-    Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
+    let fields: Vec<_> = schema.fields().iter().map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 fn plain_batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {

@@ -42,7 +42,9 @@ pub fn usage_in(py: Python<'_>, english: &str, chinese: &str) -> PyErr {
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let message = error.message(Lang::En);
     let raised = match error {
-        Error::Io { path, source } => os_error(py, &path.display().to_string(), source)?,
+        Error::Io { path, source } | Error::Write { path, source } => {
+            os_error(py, &path.display().to_string(), source)?
+        }
         Error::NotACapture { path, looks_like } => {
             let raised = named(py, "NotACaptureError", &message)?;
             raised.value(py).setattr("path", path.display().to_string())?;
@@ -83,6 +85,7 @@ fn os_error(py: Python<'_>, path: &str, source: &std::io::Error) -> PyResult<PyE
         ErrorKind::IsADirectory => Some("EISDIR"),
         ErrorKind::NotADirectory => Some("ENOTDIR"),
         ErrorKind::BrokenPipe => Some("EPIPE"),
+        ErrorKind::StorageFull => Some("ENOSPC"),
         _ => None,
     };
     let number: Option<i32> = match symbol {

@@ -5,6 +5,7 @@
 
 mod capture;
 mod cells;
+mod convert;
 mod error;
 mod grade;
 mod input;
@@ -33,6 +34,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(overview::overview, module)?)?;
     module.add_function(wrap_pyfunction!(request::log_endpoints, module)?)?;
     module.add_function(wrap_pyfunction!(join::match_captures, module)?)?;
+    module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
     module.add_class::<grade::Lab>()?;
     module.add_class::<grade::Report>()?;
     module.add_function(wrap_pyfunction!(grade::lab, module)?)?;

@@ -30,6 +30,8 @@ pub struct RunOptions {
     /// `auto`, `on` or `off`.
     #[pyo3(item)]
     checksums: String,
+    #[pyo3(item)]
+    memory_budget_bytes: Option<u64>,
 }
 
 impl RunOptions {
@@ -47,6 +49,7 @@ impl RunOptions {
                 "off" => Checksums::Off,
                 _ => Checksums::Auto,
             },
+            memory_budget_bytes: self.memory_budget_bytes,
             ..default
         }
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 
@@ -128,6 +129,7 @@ def test_options_reach_the_core() -> None:
         {"roce_endpoints": [("10.0.0.1", 1)]},
         {"roce_endpoints": [("here", 1, 2)]},
         {"roce_endpoints": [("10.0.0.1", 2**24, 2)]},
+        {"memory_budget": 0},
         {"progress": 3},
     ],
 )
@@ -185,6 +187,29 @@ def test_the_length_of_a_pause_storm_is_settable() -> None:
         for options in ({}, {"pause_storm_ns": 1_000}, {"pause_storm_ns": 10**15})
     ]
     assert storms[1] > storms[0] >= storms[2] == 0
+
+
+def test_tables_beyond_the_memory_budget_read_the_same_and_a_finding_tells() -> None:
+    small = wl.open(TCP, memory_budget=1)
+    assert small.tcp.to_arrow().equals(wl.open(TCP).tcp.to_arrow())
+    assert small.tcp_flows.to_pandas().equals(wl.open(TCP).tcp_flows.to_pandas())
+    assert [one.code for one in small.quality()].count("large_tables") == 1
+    (english,) = (one.message for one in small.quality() if one.code == "large_tables")
+    (chinese,) = (one.message for one in small.quality("zh") if one.code == "large_tables")
+    assert "wirelab convert" in english and "wirelab convert" in chinese and english != chinese
+    assert "large_tables" not in [one.code for one in wl.open(TCP).quality()]
+
+
+def test_a_folder_for_temporary_files_that_is_missing_is_named() -> None:
+    code = f"""
+import wirelab as wl
+try: wl.open({str(TCP)!r}, memory_budget=1).tcp.num_rows
+except FileNotFoundError as error: assert error.filename.startswith("/no/such/folder/wirelab-"), error
+else: raise SystemExit("it was written")
+"""
+    environment = {**os.environ, "TMPDIR": "/no/such/folder"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_nothing_goes_to_standard_error_or_output() -> None:

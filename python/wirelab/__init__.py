@@ -10,12 +10,15 @@
     for batch in wl.scan("huge.pcap.zst", table="tcp", columns=["time", "seq"], port=5201):
         ...                           # bounded memory
 
+    wl.convert(Path("captures").glob("*.pcap"), "dataset", ["tcp_flows"])    # Parquet, a partition per capture
+
 Every table, scan and batch speaks the Arrow PyCapsule interface.
 """
 
 from ._capture import Capture, Finding, Summary, open, tables
+from ._convert import Conversion, ConvertedCapture, convert
 from ._core import __version__
-from ._errors import LimitError, NotACaptureError, QueryLimitError, SqlError, UsageError, WirelabError
+from ._errors import ConversionError, LimitError, NotACaptureError, QueryLimitError, SqlError, UsageError, WirelabError
 from ._grade import Lab, Report, grade
 from ._match import Matches, match
 from ._scan import RecordBatch, Scan, scan
@@ -24,6 +27,9 @@ from ._table import Table
 
 __all__ = [
     "Capture",
+    "Conversion",
+    "ConversionError",
+    "ConvertedCapture",
     "Finding",
     "Lab",
     "LimitError",
@@ -40,6 +46,7 @@ __all__ = [
     "UsageError",
     "WirelabError",
     "__version__",
+    "convert",
     "grade",
     "match",
     "open",

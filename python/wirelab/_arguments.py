@@ -89,6 +89,7 @@ def options(
     pause_storm_ns: int | None = None,
     logs: Any = None,
     roce_endpoints: Iterable[Any] | None = None,
+    memory_budget: int | None = None,
 ) -> _Options:
     if checksums not in ("auto", "on", "off"):
         raise UsageError(f'checksums must be "auto", "on" or "off", not {checksums!r}')
@@ -100,6 +101,7 @@ def options(
         "checksums": checksums,
         "pause_storm_ns": None if pause_storm_ns is None else whole(pause_storm_ns, "pause_storm_ns", 1, 2**63 - 1),
         "roce_endpoints": [*_of_logs(logs), *_endpoints(roce_endpoints)],
+        "memory_budget_bytes": None if memory_budget is None else whole(memory_budget, "memory_budget", 1, 2**63 - 1),
     }
 
 

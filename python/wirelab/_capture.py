@@ -231,6 +231,7 @@ def open(
     pause_storm_ns: int | None = None,
     logs: Any = None,
     roce_endpoints: Iterable[tuple[Any, ...]] | None = None,
+    memory_budget: int | None = None,
     progress: _arguments.Progress | None = None,
 ) -> Capture:
     """Opens one or more files as one capture.
@@ -244,13 +245,23 @@ def open(
     ``logs``: what perftest (``ib_write_bw`` ...) printed, as paths, bytes or file-like objects: it names the queue
     pairs of both ends, which pairs those of the capture for certain. ``roce_endpoints``: the same by hand, each end as
     ``(address, qpn, psn)`` or ``(address, qpn, psn, peer_qpn)``.
+    ``memory_budget``: bytes that tables may take in memory together, half of the machine's by default; larger ones are
+    kept in temporary files (where ``TMPDIR`` says) and read the same.
     ``progress``: called as ``progress(done_bytes, total_bytes)`` every 100 ms at most while a table is computed, and
     once at its end; ``total_bytes`` is None where the size is not known. What it raises ends the run.
     """
     core = _core.open(
         _arguments.inputs(paths),
         _arguments.options(
-            threads, link_speed_bps, vxlan_ports, roce_ports, checksums, pause_storm_ns, logs, roce_endpoints
+            threads,
+            link_speed_bps,
+            vxlan_ports,
+            roce_ports,
+            checksums,
+            pause_storm_ns,
+            logs,
+            roce_endpoints,
+            memory_budget,
         ),
         _arguments.progress(progress),
     )

@@ -20,6 +20,7 @@ class _Options(TypedDict):
     pause_storm_ns: int | None
     roce_endpoints: list[_Endpoint]
     checksums: str
+    memory_budget_bytes: int | None
 
 class _Filter(TypedDict):
     time_from_ns: int | None
@@ -100,6 +101,16 @@ def match_captures(
     is_unmatched_only: bool,
     progress: _Progress | None,
 ) -> tuple[Table, dict[str, Any]]: ...
+def convert(
+    paths: Sequence[str],
+    out: str,
+    tables: Sequence[str] | None,
+    format: str,
+    group_by: str,
+    jobs: int | None,
+    options: _Options,
+    progress: _Progress | None,
+) -> dict[str, Any]: ...
 def sql(
     query: str,
     captures: Sequence[tuple[str, Capture]],

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._convert import Conversion
+
 
 class WirelabError(Exception):
     """Anything that is wirelab's own to complain about."""
@@ -25,6 +30,12 @@ class LimitError(WirelabError):
     """A stated limit was exceeded, and nothing useful could be kept."""
 
     limit: str
+
+
+class ConversionError(WirelabError):
+    """Captures could not be converted; all others were. ``conversion`` has what became of each."""
+
+    conversion: Conversion
 
 
 class SqlError(UsageError):

@@ -8,7 +8,7 @@ from importlib import resources
 
 LANGUAGES = ("en", "zh")
 #: Files of words, each in every language; no two have a key in common.
-PARTS = ("info", "grade")
+PARTS = ("info", "grade", "convert")
 
 
 def default_lang() -> str:

@@ -243,7 +243,7 @@ pub(super) fn is_same_ring(a: &str, b: &str) -> bool {
 /// What the names of a ring's files have in common: the name without the number or date that `tcpdump -C`, `-W`, `-G` or
 /// `dumpcap -b` give it; `None` where it does not end as a capture's name does. A short number before the ending
 /// (`node-2.pcap`) more likely names a host and stays.
-fn ring_of(name: &str) -> Option<String> {
+pub(crate) fn ring_of(name: &str) -> Option<String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let mut stem = name;
     for ending in [".gz", ".zst", ".lz4", ".xz"] {

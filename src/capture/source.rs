@@ -183,10 +183,10 @@ pub(super) fn recycled(retired: &mut Vec<Arc<Buffer>>, wanted: usize) -> Vec<u8>
 
 /// Maps `bytes` bytes of a file from `offset`.
 #[expect(unsafe_code, reason = "a memory map is the one way to read hundreds of gigabytes without copying them")]
-pub(super) fn map(file: &File, offset: u64, bytes: usize) -> io::Result<Buffer> {
+pub(crate) fn map(file: &File, offset: u64, bytes: usize) -> io::Result<Buffer> {
     // SAFETY: the map is read-only and private to this reader, and its length was checked against the file's just before.
     // What the type system cannot see is another process that cuts or rewrites the file meanwhile; files below
-    // `Share::map_from_bytes`, the ones that people edit, are copied instead. Values read from changed bytes are only ever
+    // `Share::map_from_bytes`, the ones that people edit, are copied instead, and temporary files of ours have no name. Values read from changed bytes are only ever
     // treated as untrusted input.
     let map = unsafe { memmap2::MmapOptions::new().offset(offset).len(bytes).map(file) }?;
     #[cfg(unix)]

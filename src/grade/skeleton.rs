@@ -46,8 +46,8 @@ pub fn new_lab(id: &str, into: &Path) -> Result<PathBuf, Error> {
     }
     let write = |path: PathBuf, bytes: &[u8]| {
         let parent = path.parent().unwrap_or(into);
-        std::fs::create_dir_all(parent).map_err(|error| Error::io(parent, error))?;
-        std::fs::write(&path, bytes).map_err(|error| Error::io(&path, error))
+        std::fs::create_dir_all(parent).map_err(|error| Error::write(parent, error))?;
+        std::fs::write(&path, bytes).map_err(|error| Error::write(&path, error))
     };
     for (name, text) in TEXTS {
         write(folder.join(name), text.replace("LAB_ID", id).as_bytes())?;

@@ -103,6 +103,9 @@ where
         ScanRequest::new(TableId::CaptureQuality),
     ];
     let inputs = inputs.into_iter().map(Into::into).collect();
+    // Whoever looks at a capture first is told if its tables will not fit.
+    let budget = options.memory_budget_bytes.unwrap_or_else(crate::spill::default_budget);
+    let options = &Options { memory_budget_bytes: Some(budget), ..options.clone() };
     let mut engine = Engine::new(inputs, options, &requests)?;
     let mut gathered = Gathered::default();
     while let Some(batches) = engine.step(observer)? {

@@ -1,6 +1,7 @@
 //! Drives a run: reads the next window while the last one is processed, hands out batches.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -43,7 +44,7 @@ const TRICKLE_BYTES: u64 = 1 << 20;
 pub(crate) struct Engine {
     reader: Reader,
     core: Core,
-    pool: Option<rayon::ThreadPool>,
+    pool: Option<Arc<rayon::ThreadPool>>,
     next: Option<Window>,
     /// Met when a window was already read that comes before it.
     failure: Option<Error>,
@@ -55,16 +56,18 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub fn new(inputs: Vec<Input>, options: &Options, requests: &[ScanRequest]) -> Result<Self, Error> {
+        Self::with_pool(inputs, options, requests, pool(options)?)
+    }
+
+    /// The same, with workers that several runs share; without any, all is done on the calling thread.
+    pub fn with_pool(
+        inputs: Vec<Input>,
+        options: &Options,
+        requests: &[ScanRequest],
+        pool: Option<Arc<rayon::ThreadPool>>,
+    ) -> Result<Self, Error> {
         let sinks = sinks(requests)?;
         let reader = Reader::open(inputs, &options.limits)?;
-        let threads = options.thread_count();
-        let pool = if threads > 1 {
-            let builder =
-                rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
-            Some(builder.build().map_err(|error| Error::Usage(error.to_string()))?)
-        } else {
-            None
-        };
         let needs_flows = requests.iter().any(needs_flows);
         let core = Core::new(options, sinks, needs_flows, reader.total_bytes());
         Ok(Self {
@@ -134,6 +137,23 @@ impl Engine {
     pub fn facts(&self) -> &CaptureFacts {
         self.reader.facts()
     }
+
+    /// What is wrong with the files themselves (cut, damaged, not wholly decompressed), in words; complete at the end.
+    pub fn warnings(&self, lang: Lang) -> Vec<String> {
+        let facts = self.facts();
+        let grave = facts.findings.iter().filter(|finding| finding.severity > Severity::Info);
+        grave.map(|finding| sentence(finding, facts, lang)).collect()
+    }
+}
+
+/// The workers of a run; none where one thread shall do all.
+pub(crate) fn pool(options: &Options) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
+    let threads = options.thread_count();
+    if threads < 2 {
+        return Ok(None);
+    }
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
+    builder.build().map(|pool| Some(Arc::new(pool))).map_err(|error| Error::Usage(error.to_string()))
 }
 
 /// Reads windows until they hold about `records` records together, and says what went wrong behind them.
@@ -256,6 +276,11 @@ fn sinks(requests: &[ScanRequest]) -> Result<Sinks, Error> {
     Ok(sinks)
 }
 
+/// A scan keeps no table: what it says of the capture must not depend on how much memory there is.
+fn without_budget(options: &Options) -> Options {
+    Options { memory_budget_bytes: None, ..options.clone() }
+}
+
 /// Streams the batches of several tables in one pass, in bounded memory.
 pub struct MultiScan {
     engine: Engine,
@@ -263,7 +288,7 @@ pub struct MultiScan {
 
 impl MultiScan {
     pub fn new(inputs: Vec<Input>, options: &Options, requests: &[ScanRequest]) -> Result<Self, Error> {
-        Ok(Self { engine: Engine::new(inputs, options, requests)? })
+        Ok(Self { engine: Engine::new(inputs, &without_budget(options), requests)? })
     }
 
     /// The batches that are ready after one more window of input (often none), or `None` at the end.
@@ -284,7 +309,7 @@ impl Scan {
     pub fn new(inputs: Vec<Input>, options: &Options, request: ScanRequest) -> Result<Self, Error> {
         let definition = request.table.definition();
         let schema = definition.schema_of(&definition.project(request.columns.as_deref())?);
-        let engine = Engine::new(inputs, options, &[request])?;
+        let engine = Engine::new(inputs, &without_budget(options), &[request])?;
         Ok(Self { engine, schema, ready: VecDeque::new(), is_done: false })
     }
 
@@ -319,9 +344,7 @@ impl Scan {
     /// What is wrong with the files themselves (cut, damaged, not wholly decompressed), in words; complete at the end.
     /// All findings on the capture are in table `capture_quality`.
     pub fn warnings(&self, lang: Lang) -> Vec<String> {
-        let facts = self.engine.facts();
-        let grave = facts.findings.iter().filter(|finding| finding.severity > Severity::Info);
-        grave.map(|finding| sentence(finding, facts, lang)).collect()
+        self.engine.warnings(lang)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::tables::RowSubject;
 use crate::wire::Ip;
 
 /// Keeps rows by time, host and port; each part that is empty keeps everything.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Nanoseconds since 1970-01-01 UTC; rows before it are left out.
     pub time_from_ns: Option<i64>,

@@ -32,6 +32,8 @@ pub use filter::Filter;
 pub use tally::Summary;
 
 pub(crate) use engine::Engine;
+#[cfg(feature = "convert")]
+pub(crate) use engine::pool;
 
 /// Streams one table of a capture in bounded memory.
 pub fn scan<I>(inputs: I, options: &crate::Options, request: ScanRequest) -> Result<Scan, crate::Error>

@@ -16,6 +16,7 @@ mod fault;
 mod functions;
 mod guard;
 mod index;
+mod part;
 mod plan;
 mod run;
 mod source;
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use fault::Fault;
 pub use guard::QueryLimits;
-pub use source::{Source, Wanted};
+pub use source::{Part, Source, Wanted};
 pub use value::{Rows, Value, rows};
 
 use crate::error::Error;

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, Statement, ToSql};
@@ -13,7 +13,7 @@ use super::collect::Collector;
 use super::column::Kind;
 use super::fault::{self, Fault, Known};
 use super::guard::{self, Guard, Reads, Relay, Stop};
-use super::source::Wanted;
+use super::source::{Part, Wanted};
 use super::table::{Slot, Table};
 use super::vtab::{self, Catalog, MODULE, quoted};
 use super::{Database, Value, functions};
@@ -74,7 +74,8 @@ fn catalog(database: &Database, guard: &Arc<Guard>) -> Result<Catalog, Error> {
     for schema in &database.schemas {
         for name in schema.source.table_names() {
             let Some(columns) = schema.source.schema(name) else { continue };
-            let slot = Slot { name: name.to_owned(), schema: columns?, table: OnceLock::new() };
+            let slot =
+                Slot { name: name.to_owned(), schema: columns?, table: OnceLock::new(), enough: Mutex::default() };
             slots.insert((schema.name.clone(), name.to_owned()), Arc::new(slot));
         }
     }
@@ -93,7 +94,7 @@ impl Query<'_> {
         let guard = &self.catalog.guard;
         let reads = Arc::new(Reads::default());
         let connection = self.connect(&reads).map_err(|failure| self.failed(failure, false))?;
-        // The first time only tells which tables and columns are read; once their rows are there, the plan is made anew.
+        // The first time only tells which tables, columns and first rows are read; once their rows are there, the plan is made anew.
         self.prepare(&connection)?;
         self.load(&reads, &asks)?;
         let mut statement = self.prepare(&connection)?;
@@ -158,16 +159,21 @@ impl Query<'_> {
                 let wanted = match found.iter_mut().find(|(known, _)| known.name == slot.name) {
                     Some((_, wanted)) => wanted,
                     None => {
-                        found.push((slot, Wanted { table: slot.name.clone(), columns: Vec::new() }));
+                        found.push((
+                            slot,
+                            Wanted { table: slot.name.clone(), columns: Vec::new(), part: slot.enough() },
+                        ));
                         let Some((_, wanted)) = found.last_mut() else { continue };
                         wanted
                     }
                 };
-                // SQLite also tells of the row number, which is none of the columns.
                 let mut fields = slot.schema.fields().iter();
-                wanted.columns.extend(
-                    fields.find(|field| field.name().eq_ignore_ascii_case(column)).map(|field| field.name().clone()),
-                );
+                match fields.find(|field| field.name().eq_ignore_ascii_case(column)) {
+                    Some(field) => wanted.columns.push(field.name().clone()),
+                    // SQLite also tells of the row number, which is none of the columns: it is that of the whole table.
+                    None if !column.is_empty() && matches!(wanted.part, Some(Part::Kept(_))) => wanted.part = None,
+                    None => {}
+                }
             }
             let (slots, wanted): (Vec<_>, Vec<_>) = found.into_iter().unzip();
             if slots.is_empty() {

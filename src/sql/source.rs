@@ -7,6 +7,7 @@ use arrow_schema::SchemaRef;
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::open::{Capture, TableData};
+use crate::scan::Filter;
 use crate::tables::{TABLES, TableId};
 
 /// What one SQL schema offers: a capture, or a log. Tables are computed when a query first reads them.
@@ -39,6 +40,17 @@ pub trait Source: Send + Sync {
 pub struct Wanted {
     pub table: String,
     pub columns: Vec<String>,
+    /// Rows that are enough, where the query cannot tell whether others are there. More may be given.
+    pub part: Option<Part>,
+}
+
+/// Some of a table's rows, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// So many from the first on.
+    First(usize),
+    /// Those that the filter keeps, by the columns `time`, `src_ip`, `dst_ip`, `src_port` and `dst_port`.
+    Kept(Filter),
 }
 
 impl Source for Capture {
@@ -56,6 +68,10 @@ impl Source for Capture {
 
     fn load(&self, wanted: &[Wanted], observer: &mut dyn Observer) -> Result<Vec<Arc<TableData>>, Error> {
         let named = wanted.iter().map(|one| Ok((TableId::from_name(&one.table)?, one.columns.clone())));
-        self.load_columns(&named.collect::<Result<Vec<_>, Error>>()?, observer)
+        let named = named.collect::<Result<Vec<_>, Error>>()?;
+        match wanted {
+            [Wanted { part: Some(part), .. }] => Ok(vec![self.load_part(&named[0], part, observer)?]),
+            _ => self.load_columns(&named, observer),
+        }
     }
 }

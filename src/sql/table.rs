@@ -8,6 +8,7 @@ use arrow_schema::SchemaRef;
 use super::column::{Column, Kind};
 use super::guard::Guard;
 use super::index::{Facts, Index};
+use super::source::Part;
 use crate::error::Error;
 use crate::open::TableData;
 
@@ -174,4 +175,36 @@ pub(super) struct Slot {
     pub name: String,
     pub schema: SchemaRef,
     pub table: OnceLock<Arc<Table>>,
+    /// Which rows are enough for all uses of the table in the query.
+    pub enough: Mutex<Enough>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) enum Enough {
+    #[default]
+    NotUsed,
+    Some(Part),
+    All,
+}
+
+impl Slot {
+    /// Notes that the query uses the table, and what is enough there. SQLite may ask several times for one use, so that equal
+    /// answers may be of one use or of several.
+    pub fn note_use(&self, part: Option<Part>) {
+        let mut enough = self.enough.lock().unwrap_or_else(PoisonError::into_inner);
+        *enough = match (std::mem::take(&mut *enough), part) {
+            (Enough::NotUsed, Some(part)) => Enough::Some(part),
+            (Enough::Some(Part::First(most)), Some(Part::First(rows))) => Enough::Some(Part::First(most.max(rows))),
+            (Enough::Some(before), Some(part)) if before == part => Enough::Some(part),
+            _ => Enough::All,
+        };
+    }
+
+    /// What is enough, if that is less than all.
+    pub fn enough(&self) -> Option<Part> {
+        match &*self.enough.lock().unwrap_or_else(PoisonError::into_inner) {
+            Enough::Some(part) => Some(part.clone()),
+            Enough::NotUsed | Enough::All => None,
+        }
+    }
 }

@@ -19,6 +19,7 @@ use rusqlite::{Connection, Error, Result};
 use super::column::{Cell, Kind};
 use super::guard::Guard;
 use super::index::Index;
+use super::part::part;
 use super::plan::{Bound, Path, Plan, Probe, integer_probe, range_of, text_probe};
 use super::table::{Place, Slot, Table};
 
@@ -81,6 +82,9 @@ unsafe impl VTab<'_> for ArrowTable {
 
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
         let table = self.slot.table.get().map(Arc::as_ref);
+        if table.is_none() {
+            self.slot.note_use(part(info, &self.slot.schema)?);
+        }
         let rows = table.map_or(UNKNOWN_ROWS, Table::rows) as f64;
         let choice = self.choose(info, table, rows)?;
         // SQLite wants the values numbered from 1 in the order of their use.

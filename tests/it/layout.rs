@@ -45,7 +45,7 @@ fn analyzers_know_no_clock_no_input_and_no_arrow() {
 
 #[test]
 fn a_stage_knows_the_ones_before_it_and_nothing_after() {
-    let stages = ["capture", "wire", "flow", "analyze", "tables", "scan", "sql", "logs", "grade"];
+    let stages = ["capture", "wire", "flow", "analyze", "tables", "scan", "convert", "sql", "logs", "grade"];
     // The hash that spreads flows is taken while the frame is at hand.
     let excepted = [("wire", "crate::flow::FlowHasher")];
     for (at, stage) in stages.iter().enumerate() {

@@ -6,6 +6,8 @@
 
 mod support;
 
+#[cfg(feature = "convert")]
+mod convert;
 mod corpus;
 mod docs;
 mod file_sets;
@@ -23,6 +25,7 @@ mod observer;
 mod roce_lab;
 mod roce_logs;
 mod samples;
+mod spill;
 #[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "grade")]

@@ -1,4 +1,6 @@
-"""Arguments in, exit code out: 0 done (also with findings), 1 nothing could be read, 2 the call is at fault."""
+"""Arguments in, exit code out: 0 done (also with findings), 1 nothing could be read, 2 the call is at fault.
+
+``convert`` ends with 1 where it could not read all."""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import Any, NoReturn
 from .. import _core
 from .._errors import UsageError, WirelabError
 from .._words import LANGUAGES, default_lang
-from . import _grade, _info, _labs, _match, _sql, _table
+from . import _convert, _grade, _info, _labs, _match, _sql, _table
 
 DONE, NOTHING_READ, CALL_AT_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -158,6 +160,31 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
     _add_decoding(compare)
     compare.set_defaults(run=_match.run, link_speed=None, pause_storm=None, log=None, checksums="off")
+
+    convert = commands.add_parser(
+        "convert",
+        help="many captures to a dataset of Parquet or Arrow files",
+        description="Converts captures to DIR/TABLE/capture=NAME/part-0.parquet, which DuckDB, Polars and pandas read "
+        "as one table with a column 'capture'. A second run does only what is missing or has changed; one bad file "
+        "does not stop the rest (exit code 1 at the end).",
+    )
+    convert.add_argument("files", metavar="FILE", nargs="+", help="capture files")
+    convert.add_argument(
+        "-o", "--output", metavar="DIR", required=True, help="empty, not there yet, or the dataset of an earlier run"
+    )
+    convert.add_argument("--tables", metavar="A,B", help="these tables (default: all); 'wirelab tables' lists them")
+    convert.add_argument("--format", choices=_convert.FORMATS, default="parquet", help="(default: parquet)")
+    convert.add_argument(
+        "--group-by",
+        metavar="WHAT",
+        default="file",
+        help="which files are one capture: each file (default), those of a ring (tcpdump -C), all, or as many in a "
+        "row as fit a size, as 2GiB",
+    )
+    convert.add_argument("--jobs", metavar="N", help="captures at once at most (default: as many as threads)")
+    convert.add_argument("--lang", choices=LANGUAGES, help="language of messages (default: that of the environment)")
+    _add_reading(convert)
+    convert.set_defaults(run=_convert.run)
 
     grade = commands.add_parser("grade", help="submissions by a lab's rubric")
     grade.add_argument("lab", metavar="LAB", help="its name, or its folder; 'wirelab labs list' lists them")

@@ -17,7 +17,6 @@ from .._words import default_lang, say
 from . import _reading, _table
 
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
-_SIZE = re.compile(r"(\d+)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
 _ROWS_AT_ONCE = 1024
 
 
@@ -97,11 +96,7 @@ def _limits(given: argparse.Namespace) -> dict[str, float]:
     if rows is not None:
         limits["rows"] = rows
     if given.limit_memory is not None:
-        match = _SIZE.fullmatch(given.limit_memory.strip())
-        if match is None:
-            raise UsageError(f"--limit-memory must be a size, as 500M or 2GiB, not {given.limit_memory}")
-        number, unit, binary = match.groups()
-        limits["bytes"] = int(number) * (1024 if binary else 1000) ** "_kmgt".index(unit.lower() or "_")
+        limits["bytes"] = _reading.size(given.limit_memory, "--limit-memory")
     return limits
 
 

@@ -1,0 +1,212 @@
+//! One capture of the dataset: read once, all its tables written as they come.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use rayon::ThreadPool;
+
+use super::DatasetFormat;
+use super::dataset::{Dataset, Record, Written};
+use super::parquet::ParquetFile;
+use super::plan::Group;
+use super::schema::{facts, schema};
+use crate::capture::Input;
+use crate::error::Error;
+use crate::observe::Observer;
+use crate::options::Options;
+use crate::scan::{Engine, ScanRequest};
+use crate::tables::TableId;
+use crate::words::Lang;
+use crate::write::{TableFormat, TableWriter};
+
+const BUFFER_BYTES: usize = 256 << 10;
+/// Steps of the run whose batches may wait for the writer.
+const WAITING: usize = 2;
+
+/// Why a capture was not converted.
+pub(super) enum Failure {
+    /// Its files are at fault; others may do better.
+    Input(Error),
+    /// The dataset cannot be written: no other capture will do better.
+    Output(Error),
+}
+
+type Batches = Vec<(TableId, RecordBatch)>;
+
+/// Reads the files of a group and puts its missing tables into the dataset.
+pub(super) fn convert(
+    dataset: &Dataset,
+    group: &Group,
+    options: &Options,
+    made_with: &serde_json::Value,
+    pool: Option<&std::sync::Arc<ThreadPool>>,
+    observer: &mut dyn Observer,
+) -> Result<Record, Failure> {
+    for file in &group.files {
+        if let Err(error) = &file.stamp {
+            let copy = error
+                .raw_os_error()
+                .map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error);
+            return Err(Failure::Input(Error::Io { path: file.path.clone(), source: copy }));
+        }
+    }
+    let inputs = group.files.iter().map(|file| Input::Path(file.path.clone())).collect();
+    let requests: Vec<_> = group.missing.iter().map(|table| ScanRequest::new(*table)).collect();
+    // What is said of a capture must not depend on how much memory there is.
+    let options = Options { memory_budget_bytes: None, ..options.clone() };
+    let mut engine = Engine::with_pool(inputs, &options, &requests, pool.cloned()).map_err(Failure::Input)?;
+    let mut files = Files::new(dataset, group, pool.map(AsRef::as_ref));
+    match pool {
+        None => {
+            while let Some(batches) = engine.step(observer).map_err(Failure::Input)? {
+                files.write(batches)?;
+            }
+            files.finish()?;
+        }
+        // Rows are encoded and written while the next ones are found.
+        Some(_) => std::thread::scope(|scope| {
+            let (sender, receiver) = sync_channel::<Batches>(WAITING);
+            let files = &mut files;
+            let writer = scope.spawn(move || {
+                while let Ok(batches) = receiver.recv() {
+                    files.write(batches)?;
+                }
+                Ok(())
+            });
+            let read = loop {
+                match engine.step(observer) {
+                    Ok(Some(batches)) => {
+                        // A writer that is gone has an error to tell.
+                        if !batches.is_empty() && sender.send(batches).is_err() {
+                            break Ok(());
+                        }
+                    }
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(Failure::Input(error)),
+                }
+            };
+            drop(sender);
+            let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            written.and(read)
+        })
+        .and_then(|()| files.finish())?,
+    }
+    let [english, chinese] = [Lang::En, Lang::Zh].map(|lang| engine.warnings(lang));
+    let mut tables = group.kept.as_ref().map(|record| record.tables.clone()).unwrap_or_default();
+    tables.extend(files.done.iter().map(|(table, written)| (table.name().to_owned(), *written)));
+    let record = Record {
+        inputs: group.stamps(),
+        made_with: made_with.clone(),
+        tables,
+        warnings: english.into_iter().zip(chinese).collect(),
+    };
+    let parts: Vec<_> = group.missing.iter().map(|table| (*table, files.part(*table))).collect();
+    dataset.commit(&group.name, &parts, group.kept.is_some(), &record).map_err(Failure::Output)?;
+    Ok(record)
+}
+
+/// The files of a group while they are written. What was not put in its place is removed.
+struct Files<'a> {
+    dataset: &'a Dataset,
+    group: &'a Group,
+    pool: Option<&'a ThreadPool>,
+    open: BTreeMap<TableId, Open>,
+    done: BTreeMap<TableId, Written>,
+}
+
+struct Open {
+    inner: Inner,
+    rows: u64,
+}
+
+enum Inner {
+    Parquet(Box<ParquetFile<BufWriter<File>>>),
+    Arrow(Box<TableWriter<BufWriter<File>>>),
+}
+
+impl<'a> Files<'a> {
+    fn new(dataset: &'a Dataset, group: &'a Group, pool: Option<&'a ThreadPool>) -> Self {
+        Self { dataset, group, pool, open: BTreeMap::new(), done: BTreeMap::new() }
+    }
+
+    fn part(&self, table: TableId) -> PathBuf {
+        self.dataset.part(&format!("{}.{}", self.group.name, table.name()))
+    }
+
+    fn failed(&self, table: TableId, error: ArrowError) -> Failure {
+        let source = match error {
+            ArrowError::IoError(_, source) => source,
+            other => io::Error::other(other),
+        };
+        Failure::Output(Error::Write { path: self.dataset.place(table, &self.group.name), source })
+    }
+
+    fn write(&mut self, batches: Batches) -> Result<(), Failure> {
+        for (table, batch) in batches {
+            self.write_one(table, &batch).map_err(|error| self.failed(table, error))?;
+        }
+        Ok(())
+    }
+
+    fn write_one(&mut self, table: TableId, batch: &RecordBatch) -> Result<(), ArrowError> {
+        if !self.open.contains_key(&table) {
+            let open = self.create(table)?;
+            self.open.insert(table, open);
+        }
+        let Some(open) = self.open.get_mut(&table) else { return Ok(()) };
+        open.rows += batch.num_rows() as u64;
+        match &mut open.inner {
+            Inner::Parquet(file) => file.write(batch, self.pool),
+            Inner::Arrow(file) => file.write(batch),
+        }
+    }
+
+    fn create(&self, table: TableId) -> Result<Open, ArrowError> {
+        let out = BufWriter::with_capacity(BUFFER_BYTES, File::create(self.part(table))?);
+        let schema = schema(table);
+        let inner = match self.dataset.format() {
+            DatasetFormat::Parquet => Inner::Parquet(Box::new(ParquetFile::new(out, &schema, facts(table))?)),
+            DatasetFormat::Arrow => Inner::Arrow(Box::new(TableWriter::new(TableFormat::Arrow, &schema, out)?)),
+        };
+        Ok(Open { inner, rows: 0 })
+    }
+
+    /// Ends all files; a table without rows becomes a file without rows, so that every capture has every table.
+    fn finish(&mut self) -> Result<(), Failure> {
+        for table in &self.group.missing {
+            let written = self.end(*table).map_err(|error| self.failed(*table, error))?;
+            self.done.insert(*table, written);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, table: TableId) -> Result<Written, ArrowError> {
+        let open = match self.open.remove(&table) {
+            Some(open) => open,
+            None => self.create(table)?,
+        };
+        match open.inner {
+            Inner::Parquet(file) => file.finish(self.pool)?,
+            Inner::Arrow(file) => file.finish()?,
+        }
+        // On the disk before its marker is: a name must not outlive its content when the power goes.
+        let file = File::options().append(true).open(self.part(table))?;
+        file.sync_all()?;
+        Ok(Written { rows: open.rows, bytes: file.metadata()?.len() })
+    }
+}
+
+impl Drop for Files<'_> {
+    fn drop(&mut self) {
+        self.open.clear();
+        for table in &self.group.missing {
+            // Those in their places are not here any more.
+            let _ = std::fs::remove_file(self.part(*table));
+        }
+    }
+}
