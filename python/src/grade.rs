@@ -155,8 +155,8 @@ impl Lab {
         let report = observer.run(py, |observer| {
             let limits = submission::SubmissionLimits::default();
             let submission = match bytes {
-                Some((name, bytes)) => submission::read_bytes(&name, bytes.into(), &limits),
-                None => grade::read_submission(&paths, &limits)?,
+                Some((name, bytes)) => submission::read_bytes(&name, bytes.into(), &limits, observer)?,
+                None => grade::read_submission(&paths, &limits, observer)?,
             };
             grade::grade(&self.0, &submission, &options, observer)
         })?;

@@ -33,6 +33,20 @@ const CASES: [(&str, &[u8], &str); 3] = [
     ),
 ];
 
+/// Texts of the template that say only that the author's own belong there.
+const PLACEHOLDERS: [&str; 5] = [
+    "LAB_ID: a title of your own",
+    "One sentence: what the experiment shows.",
+    "LAB_ID：请改为自己的标题",
+    "用一句话说明这个实验要观察什么。",
+    "What the experiment shows, in a few sentences.",
+];
+
+/// Whether a text still has one of those in it.
+pub(super) fn is_template(text: &str, id: &str) -> bool {
+    PLACEHOLDERS.iter().any(|placeholder| text.contains(&placeholder.replace("LAB_ID", id)))
+}
+
 /// Writes a new lab's folder below `into`, and says where. A folder that is there already is left alone.
 pub fn new_lab(id: &str, into: &Path) -> Result<PathBuf, Error> {
     if !is_lab_id(id) {
@@ -58,4 +72,16 @@ pub fn new_lab(id: &str, into: &Path) -> Result<PathBuf, Error> {
         write(case.join(CASE_FILE), expected.as_bytes())?;
     }
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_those_of_the_template() {
+        for placeholder in PLACEHOLDERS {
+            assert!(TEXTS.iter().any(|(_, text)| text.contains(placeholder)), "{placeholder}");
+        }
+    }
 }

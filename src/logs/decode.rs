@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, GB18030, UTF_16BE, UTF_16LE};
 
 use super::MAX_LOG_BYTES;
-use super::reading::Reading;
+use super::reading::{Reading, Stop};
 use crate::capture::Severity;
 
 /// Most lines that are read.
@@ -87,8 +87,9 @@ fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
 /// Without escape sequences, zeros and backspaces; `\r\n` and `\r` as `\n`.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    let stop = Stop::of_thread();
     let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    while let Some(c) = chars.next().filter(|_| !stop.is_set()) {
         match c {
             '\r' => {
                 chars.next_if_eq(&'\n');

@@ -17,17 +17,23 @@ mod units;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use crate::capture::Severity;
+use crate::observe::Observer;
 use crate::open::TableData;
 use crate::tables::{TableDef, markdown_of};
 use crate::words::{self, Lang};
 
 use decode::decode;
-use reading::{LogQualityRow, Reading};
+use reading::{LogQualityRow, Reading, Stop};
 
 /// Most bytes of a log that are read; the rest is left out, with a finding.
 pub const MAX_LOG_BYTES: usize = 64 << 20;
+
+/// The observer is asked this often.
+const ASKED_EVERY: Duration = Duration::from_millis(50);
 
 /// Most bytes that [`detect`] looks at.
 const DETECT_BYTES: usize = 256 << 10;
@@ -133,6 +139,8 @@ pub enum LogError {
     Iperf2,
     /// Arrow refused to build a table.
     Tables(String),
+    /// The observer asked to stop.
+    Cancelled,
 }
 
 impl LogError {
@@ -146,6 +154,7 @@ impl LogError {
             Self::NotThisKind { kind, looks_like: None } => words::say(lang, "log.not_this_kind", &[("kind", kind)]),
             Self::Iperf2 => words::say(lang, "log.iperf2", &[]),
             Self::Tables(reason) => reason.clone(),
+            Self::Cancelled => words::say(lang, "error.cancelled", &[]),
         }
     }
 }
@@ -225,6 +234,40 @@ pub fn read(kind: LogKind, bytes: &[u8]) -> Result<Log, LogError> {
     let mut tables: Vec<_> = tables.into_iter().map(|(name, table)| (name, Arc::new(table))).collect();
     tables.push((LogQualityRow::table().name, Arc::new(quality)));
     Ok(Log { kind, tables, findings })
+}
+
+/// The same, with an observer that is asked meanwhile whether to go on: the log is read on a thread of its own.
+pub fn read_observed(kind: LogKind, bytes: &[u8], observer: &mut dyn Observer) -> Result<Log, LogError> {
+    let stop = Stop::default();
+    let (is_read, waits) = channel();
+    std::thread::scope(|scope| {
+        let work = || {
+            stop.watch();
+            let log = read(kind, bytes);
+            // Whoever waits sees the end of the thread as well.
+            is_read.send(()).ok();
+            log
+        };
+        // Where there can be no thread, reading goes on without being asked.
+        let Ok(thread) = std::thread::Builder::new().spawn_scoped(scope, work) else { return read(kind, bytes) };
+        while waits.recv_timeout(ASKED_EVERY) == Err(RecvTimeoutError::Timeout) && !thread.is_finished() {
+            if observer.on_progress(0, Some(bytes.len() as u64)).is_break() {
+                stop.set();
+                break;
+            }
+        }
+        let log = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if stop.is_set() { Err(LogError::Cancelled) } else { log }
+    })
+}
+
+/// An empty log of a kind: all of its tables, and no row.
+pub fn empty(kind: LogKind) -> Log {
+    let definitions = kind.tables().into_iter().chain([LogQualityRow::table()]);
+    let table = |definition: &'static TableDef| {
+        (definition.name, Arc::new(TableData { schema: definition.schema(), batches: Vec::new() }))
+    };
+    Log { kind, tables: definitions.map(table).collect(), findings: Vec::new() }
 }
 
 /// The section of `docs/tables.md` on logs, from the declarations.

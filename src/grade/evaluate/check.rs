@@ -8,8 +8,10 @@ use super::ask::{Asker, Unanswered};
 use super::compare::{Shown, compare, is_true, number};
 use super::evidence;
 use super::inputs::{InputState, Presence};
+use crate::grade::submission::InputKind;
 use super::reasons::{self, Titles, Why};
 use crate::error::Error;
+use crate::grade::SUBMISSION_SCHEMA;
 use crate::grade::feedback::Words;
 use crate::grade::fill::Places;
 use crate::grade::lab::Lab;
@@ -21,6 +23,7 @@ use crate::grade::rubric::{
 use crate::grade::units::Unit;
 use crate::observe::Observer;
 use crate::sql::{self, Value};
+use crate::words::say;
 
 /// Rows that are looked at where all must be as expected.
 const MOST_ROWS: usize = 10_000;
@@ -57,6 +60,8 @@ struct Found {
     why: Option<Why>,
     /// The expectation that the words speak of.
     focus: usize,
+    /// Words that are added to the message.
+    notes: Vec<String>,
 }
 
 impl Found {
@@ -70,6 +75,7 @@ impl Found {
             row: Vec::new(),
             why: Some(why),
             focus: 0,
+            notes: Vec::new(),
         }
     }
 }
@@ -97,6 +103,7 @@ impl Bench<'_> {
             found.outcome = Outcome::NotAssessable;
             found.points = Decimal::ZERO;
             found.say.clear();
+            found.notes.clear();
             found.why = Some(Why::Damaged(damage.clone()));
         }
         let (shown, evidence_fault) = self.evidence(check, &found, observer)?;
@@ -125,7 +132,11 @@ impl Bench<'_> {
             let Some(input) = self.inputs.iter().find(|input| input.name == *name) else { continue };
             match &input.presence {
                 Presence::Present => {}
-                Presence::Missing => return Ok(Found::open(Why::MissingInput(name.clone()))),
+                Presence::Missing => {
+                    let is_free = !input.required && check.not_assessable == WhenNotAssessable::Exclude;
+                    let why = if is_free { Why::NotHandedIn } else { Why::MissingInput };
+                    return Ok(Found::open(why(name.clone())));
+                }
                 Presence::Ambiguous => {
                     return Ok(Found::open(Why::Ambiguous { name: name.clone(), files: input.files.join(", ") }));
                 }
@@ -202,10 +213,28 @@ impl Bench<'_> {
             row: Vec::new(),
             why: (check.on_no_rows != Outcome::Pass).then_some(Why::NoRows),
             focus: 0,
+            notes: Vec::new(),
         })
     }
 
     fn judge_row(
+        &self,
+        check: &Check,
+        columns: &[String],
+        row: Vec<Value>,
+        observer: &mut dyn Observer,
+    ) -> Result<Found, Unanswered> {
+        let mut notes = Vec::new();
+        for note in &check.notes {
+            if is_true(&self.asker.value(&note.when, columns, &row, check.time_limit_s, observer)?) {
+                notes.push(note.say.clone());
+            }
+        }
+        let found = self.compare_row(check, columns, row, observer)?;
+        Ok(Found { notes, ..found })
+    }
+
+    fn compare_row(
         &self,
         check: &Check,
         columns: &[String],
@@ -228,6 +257,7 @@ impl Bench<'_> {
             row,
             why: None,
             focus: 0,
+            notes: Vec::new(),
         };
         let at = |wanted: Shown| shown.iter().position(|one| *one == wanted);
         if shown.iter().all(|one| *one == Shown::Met) {
@@ -356,6 +386,7 @@ impl Bench<'_> {
         let is_lost = found.outcome != Outcome::Pass;
         let (message, own_hint) = self.words(check, &found, &places);
         let message = message.or_else(|| reason.as_ref().map(|reason| reason.message.clone())).unwrap_or_default();
+        let message = self.with_notes(check, &found.notes, &places, message);
         let of_reason = found.why.as_ref().map(|why| reasons::hint(why, self.lab, &self.titles));
         let of_check = self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
         let hint = match (own_hint, found.outcome, of_reason) {
@@ -369,6 +400,7 @@ impl Bench<'_> {
             || (found.outcome == Outcome::NotAssessable
                 && check.not_assessable == WhenNotAssessable::ZeroAndReview
                 && !matches!(found.why, Some(Why::DependsOn(_))))
+            || (found.outcome == Outcome::NotAssessable && found.why.as_ref().is_some_and(Why::is_defect))
             || (check.review && matches!(found.outcome, Outcome::Fail | Outcome::Partial));
         let searched = match &found.why {
             _ if !is_lost || has_frames => None,
@@ -397,9 +429,35 @@ impl Bench<'_> {
             tags: check.tags.clone(),
             inputs: check.inputs.clone(),
             sql: check.sql.trim().to_owned(),
+            sources: self.sources(check),
             evidence: shown,
             searched,
         }
+    }
+
+    /// What the queries of the check read, as `wirelab sql` names it; none where that cannot be.
+    fn sources(&self, check: &Check) -> Option<Vec<String>> {
+        if qualifiers(&check.sql).contains(SUBMISSION_SCHEMA) {
+            return None;
+        }
+        let input = |name: &String| self.inputs.iter().find(|input| input.name == *name);
+        let mut sources = Vec::new();
+        for name in &check.inputs {
+            let input = input(name).filter(|input| input.kind != InputKind::Text)?;
+            match (&input.presence, input.files.as_slice()) {
+                (Presence::Present, [file]) => sources.push(format!("{name}={file}")),
+                _ => return None,
+            }
+        }
+        let optional = check.optional_inputs.iter().filter(|name| qualifiers(&check.sql).contains(name.as_str()));
+        for input in optional.filter_map(input) {
+            let source = match (&input.presence, input.files.as_slice()) {
+                (Presence::Present, [file]) => file.clone(),
+                _ => format!("empty:{}", input.kind.name()),
+            };
+            sources.push(format!("{}={source}", input.name));
+        }
+        Some(sources)
     }
 
     /// A check that waits for another is treated as that one is, where that could not be assessed.
@@ -431,6 +489,20 @@ impl Bench<'_> {
         let hint = en.hint.clone().zip(zh.hint.clone()).map(|(en, zh)| Both { en, zh });
         let message = self.fill_both(check, &message, places);
         (Some(message), hint.map(|hint| self.fill_both(check, &hint, places)))
+    }
+
+    /// The message with the words of each note after it.
+    fn with_notes(&mut self, check: &Check, notes: &[String], places: &Places, mut message: Both) -> Both {
+        for name in notes {
+            let of = |lab: &Lab, lang| Some(lab.words(lang).checks.get(&check.id)?.outcomes.get(name)?.message.clone());
+            let Some(words) = self.text(of) else { continue };
+            self.said.insert((check.id.clone(), name.clone()));
+            let words = self.fill_both(check, &words, places);
+            message = Both::new(|lang| {
+                say(lang, "grade.with_note", &[("message", &message.get(lang)), ("note", &words.get(lang))])
+            });
+        }
+        message
     }
 
     /// A text in both languages, where both have it.

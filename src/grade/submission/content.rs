@@ -18,12 +18,13 @@ pub(super) struct Looked {
     pub logs: Vec<LogKind>,
     /// A zip that may be unpacked.
     pub is_zip: bool,
+    pub is_compressed: bool,
     pub findings: Vec<SubmissionFinding>,
 }
 
 impl Looked {
     fn new(kind: FileKind) -> Self {
-        Self { kind, logs: Vec::new(), is_zip: false, findings: Vec::new() }
+        Self { kind, logs: Vec::new(), is_zip: false, is_compressed: false, findings: Vec::new() }
     }
 
     fn with(kind: FileKind, finding: SubmissionFinding) -> Self {
@@ -35,7 +36,10 @@ impl Looked {
 pub(super) fn look(input: Input, name: &str) -> Looked {
     let head = head_of(&input);
     match Reader::open(vec![input], &Limits::default()) {
-        Ok(reader) => capture(reader, name),
+        Ok(reader) => {
+            let is_compressed = head.is_ok_and(|head| is_compressed(&head));
+            Looked { is_compressed, ..capture(reader, name) }
+        }
         Err(Error::NotACapture { looks_like, .. }) => match head {
             Ok(head) => no_capture(looks_like, &head, name),
             Err(error) => unreadable(name, &error),

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use wirelab::Lang;
-use wirelab::grade::submission::{InputKind, InputSpec, SubmissionLimits, assign, read_bytes};
+use wirelab::grade::submission::{InputKind, InputSpec, SubmissionLimits, assign};
 
 use super::zips::{Entry, crafted};
-use super::{capture, log, zip_of};
+use super::{capture, log, read_bytes, zip_of};
 
 fn read_and_assign(bytes: Vec<u8>) {
     let limits =
