@@ -13,6 +13,7 @@
 Every table, scan and batch speaks the Arrow PyCapsule interface.
 """
 
+from . import _start
 from ._capture import Capture, Finding, Summary, open, tables
 from ._core import __version__
 from ._errors import LimitError, NotACaptureError, QueryLimitError, SqlError, UsageError, WirelabError
@@ -21,6 +22,8 @@ from ._match import Matches, match
 from ._scan import RecordBatch, Scan, scan
 from ._sql import QueryResult, sql
 from ._table import Table
+
+_start.loaded()
 
 __all__ = [
     "Capture",

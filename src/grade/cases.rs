@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 
 use super::document::{Document, Problem, Section};
 use super::evaluate::{Assessed, GradeOptions, assess, ids_of};
-use super::lab::{FEEDBACK_FILES, Lab, README_FILE};
+use super::lab::{FEEDBACK_FILES, Lab, README_FILE, README_FILE_ZH};
 use super::report::{Report, points_text};
 use super::rubric::{Outcome, Rubric};
 use super::submission::{self, Submission, SubmissionLimits};
@@ -151,6 +151,7 @@ fn complain_of_template(lab: &Lab, check: &mut LabCheck, folder: &Path) {
         (FEEDBACK_FILES[1], "title", &lab.zh.title),
         (FEEDBACK_FILES[1], "summary", &lab.zh.summary),
         (README_FILE, "the text", &lab.readme),
+        (README_FILE_ZH, "the text", &lab.readme_zh),
     ] {
         if super::skeleton::is_template(text, lab.id()) {
             let message = format!("{what} is still that of the template: write your own");

@@ -16,11 +16,14 @@ mod ss;
 mod units;
 
 use std::fmt;
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use crate::capture::Severity;
+use crate::error::Error;
 use crate::observe::Observer;
 use crate::open::TableData;
 use crate::tables::{TableDef, markdown_of};
@@ -259,6 +262,14 @@ pub fn read_observed(kind: LogKind, bytes: &[u8], observer: &mut dyn Observer) -
         let log = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         if stop.is_set() { Err(LogError::Cancelled) } else { log }
     })
+}
+
+/// The bytes of a log on disk: one more than are read, at most, so that [`read()`] can say that there is more.
+pub fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
+    let file = std::fs::File::open(path).map_err(|error| Error::io(path, error))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_LOG_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| Error::io(path, error))?;
+    Ok(bytes)
 }
 
 /// An empty log of a kind: all of its tables, and no row.

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::capture::Input;
 use crate::error::Error;
-use crate::logs::{LogKind, MAX_LOG_BYTES};
+use crate::logs::{self, LogKind};
 use crate::observe::Observer;
 
 pub use assign::{Assigned, Assignment, InputAssignment, InputKind, InputSpec, assign, check_pattern};
@@ -130,13 +130,7 @@ impl SubmittedFile {
     pub fn bytes(&self) -> Result<Arc<[u8]>, Error> {
         match &self.content {
             Content::Bytes(bytes) => Ok(bytes.clone()),
-            Content::Path(path) => {
-                let mut bytes = Vec::new();
-                let file = std::fs::File::open(path).map_err(|error| Error::io(path, error))?;
-                // One byte more shows that there is more, which the reader of the log then says.
-                file.take(MAX_LOG_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| Error::io(path, error))?;
-                Ok(bytes.into())
-            }
+            Content::Path(path) => Ok(logs::bytes_of(path)?.into()),
         }
     }
 }
