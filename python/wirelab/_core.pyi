@@ -101,6 +101,7 @@ def sql(
     params: Sequence[tuple[str, int | float | str | None]],
     limits: tuple[float | None, int | None, int | None],
 ) -> Table: ...
+
 @final
 class Log:
     @property

@@ -1,4 +1,4 @@
-"""Ctrl-C while the command is still being loaded: it ends without a traceback. Loaded as a library, nothing is changed."""
+"""Ctrl-C while the command is still being loaded: no traceback. Loaded as a library, nothing is changed."""
 
 from __future__ import annotations
 

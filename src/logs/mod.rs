@@ -241,26 +241,36 @@ pub fn read(kind: LogKind, bytes: &[u8]) -> Result<Log, LogError> {
 
 /// The same, with an observer that is asked meanwhile whether to go on: the log is read on a thread of its own.
 pub fn read_observed(kind: LogKind, bytes: &[u8], observer: &mut dyn Observer) -> Result<Log, LogError> {
+    watched(bytes.len() as u64, observer, || read(kind, bytes)).unwrap_or(Err(LogError::Cancelled))
+}
+
+/// [`kinds`] with an observer; nothing where it asked to stop.
+pub fn kinds_observed(bytes: &[u8], observer: &mut dyn Observer) -> Option<Vec<LogKind>> {
+    watched(bytes.len() as u64, observer, || kinds(bytes))
+}
+
+/// Does work on a thread of its own, and asks the observer meanwhile; nothing where that asked to stop.
+fn watched<T: Send>(bytes: u64, observer: &mut dyn Observer, work: impl Fn() -> T + Sync) -> Option<T> {
     let stop = Stop::default();
-    let (is_read, waits) = channel();
+    let (is_done, waits) = channel();
     std::thread::scope(|scope| {
-        let work = || {
+        let on_thread = || {
             stop.watch();
-            let log = read(kind, bytes);
+            let done = work();
             // Whoever waits sees the end of the thread as well.
-            is_read.send(()).ok();
-            log
+            is_done.send(()).ok();
+            done
         };
-        // Where there can be no thread, reading goes on without being asked.
-        let Ok(thread) = std::thread::Builder::new().spawn_scoped(scope, work) else { return read(kind, bytes) };
+        // Where there can be no thread, the work is done without asking.
+        let Ok(thread) = std::thread::Builder::new().spawn_scoped(scope, on_thread) else { return Some(work()) };
         while waits.recv_timeout(ASKED_EVERY) == Err(RecvTimeoutError::Timeout) && !thread.is_finished() {
-            if observer.on_progress(0, Some(bytes.len() as u64)).is_break() {
+            if observer.on_progress(0, Some(bytes)).is_break() {
                 stop.set();
                 break;
             }
         }
-        let log = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        if stop.is_set() { Err(LogError::Cancelled) } else { log }
+        let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (!stop.is_set()).then_some(done)
     })
 }
 

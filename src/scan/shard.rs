@@ -7,7 +7,8 @@ use super::tcp::RowPlace;
 use super::verdicts::{StoryPlace, Verdicts};
 use crate::analyze::segment::{Checksum, Segment};
 use crate::analyze::{
-    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Mark, SeenSegment, Sighting, Story, VerdictSummary, WsRow,
+    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Mark, SeenSegment, Sighting, Story, VerdictSummary,
+    WsRow,
 };
 use crate::capture::{Record, Window};
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable};

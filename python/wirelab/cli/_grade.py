@@ -184,7 +184,7 @@ def _submissions(given: Sequence[str], is_each: bool, lab: Lab) -> list[str]:
 
 
 def _is_one_submission(paths: Sequence[str], lab: Lab) -> bool:
-    """Whether these files, by their names, are different inputs of the lab rather than submissions of several people."""
+    """Whether these files, by their names, are different inputs of the lab, and no submissions of several people."""
     if any(os.path.isdir(path) for path in paths):
         return False
     named = set()

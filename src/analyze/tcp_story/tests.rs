@@ -137,7 +137,10 @@ fn an_icmp_unreachable_that_quotes_the_syn_turns_it_away() {
     tale.story.on_unreachable(0, told);
     tale.story.on_unreachable(0, Mark { time_ns: 9 * MS, ..told });
     let event = tale.only(EventKind::NoAnswer);
-    assert_eq!((event.dir, event.end_ns, event.cause, event.frames.list()), (1, 3 * MS, Some("unreachable"), &[1, 7][..]));
+    assert_eq!(
+        (event.dir, event.end_ns, event.cause, event.frames.list()),
+        (1, 3 * MS, Some("unreachable"), &[1, 7][..])
+    );
     assert_eq!(tale.finish().1.handshake, "no_answer");
 
     // A host that answered is reached, whatever comes later.

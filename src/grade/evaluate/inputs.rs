@@ -224,7 +224,8 @@ fn start(capture: &Capture, named: &[TableId], observer: &mut dyn Observer) -> R
     let Some(table) = named.iter().find(|table| has(table, "time") && has(table, "time_rel_ns")) else {
         return Ok(None);
     };
-    let asker = Asker::new(vec![("capture".to_owned(), Arc::new(capture.clone()) as Arc<dyn Source>)], Default::default());
+    let asker =
+        Asker::new(vec![("capture".to_owned(), Arc::new(capture.clone()) as Arc<dyn Source>)], Default::default());
     let sql = format!("SELECT time - time_rel_ns FROM {} WHERE time - time_rel_ns IS NOT NULL", table.name());
     match asker.ask(&sql, 1, LISTING_TIME_S, observer) {
         Ok(answer) => Ok(match answer.rows.first().and_then(|row| row.first()) {

@@ -7,6 +7,7 @@ mod evidence;
 mod inputs;
 mod reasons;
 mod tables;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

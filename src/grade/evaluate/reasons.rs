@@ -80,9 +80,7 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
         let key = format!("grade.reason.{}", why.code());
         match why {
             Why::DependsOn(other) => say(lang, &key, &[("check", &title(titles, other, lang))]),
-            Why::MissingInput(name) | Why::NotHandedIn(name) => {
-                say(lang, &key, &[("input", &input(lab, name, lang))])
-            }
+            Why::MissingInput(name) | Why::NotHandedIn(name) => say(lang, &key, &[("input", &input(lab, name, lang))]),
             Why::Ambiguous { name, files } => say(lang, &key, &[("input", &input(lab, name, lang)), ("files", files)]),
             Why::Unreadable { file, why } => say(lang, &key, &[("file", file), ("why", &why.get(lang))]),
             Why::Unmet { need, finding } => {

@@ -7,7 +7,8 @@ use rust_decimal::Decimal;
 use super::parse::{is_name, qualifiers, unit};
 use super::views::{self, View};
 use super::{
-    Check, Expect, Expected, Input, Note, OnDamage, Op, Outcome, Partial, Rows, Tolerance, Visibility, WhenNotAssessable,
+    Check, Expect, Expected, Input, Note, OnDamage, Op, Outcome, Partial, Rows, Tolerance, Visibility,
+    WhenNotAssessable,
 };
 use crate::grade::SUBMISSION_SCHEMA;
 use crate::grade::document::{Section, did_you_mean};

@@ -2,9 +2,9 @@
 
 mod check;
 mod parse;
-mod views;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use rust_decimal::Decimal;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 
-use super::check::{self, CHECK_KEYS, EXPECT_KEYS, NOTE_KEYS, PARTIAL_KEYS, Known};
+use super::check::{self, CHECK_KEYS, EXPECT_KEYS, Known, NOTE_KEYS, PARTIAL_KEYS};
 use super::views::{self, VIEW_KEYS};
 use super::{Input, Rubric};
 use crate::grade::document::{Document, Problem, Section, did_you_mean};

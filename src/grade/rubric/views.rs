@@ -100,8 +100,12 @@ mod tests {
 
     #[test]
     fn a_query_has_the_views_that_it_names_before_it_and_no_others() {
-        let views =
-            [view("a", "SELECT 1 AS x"), view("b", "SELECT x FROM a"), view("c", "SELECT x FROM b"), view("d", "SELECT 2")];
+        let views = [
+            view("a", "SELECT 1 AS x"),
+            view("b", "SELECT x FROM a"),
+            view("c", "SELECT x FROM b"),
+            view("d", "SELECT 2"),
+        ];
         assert_eq!(
             expanded("SELECT x FROM b;", &views),
             "WITH a AS (\nSELECT 1 AS x\n), b AS (\nSELECT x FROM a\n)\nSELECT x FROM b"
@@ -111,6 +115,8 @@ mod tests {
             expanded("with e AS (SELECT 1) SELECT x FROM a, e", &views),
             "WITH a AS (\nSELECT 1 AS x\n), e AS (SELECT 1) SELECT x FROM a, e"
         );
-        assert!(expanded("WITH RECURSIVE e(n) AS (SELECT x FROM a) SELECT 1", &views).starts_with("WITH RECURSIVE a AS"));
+        assert!(
+            expanded("WITH RECURSIVE e(n) AS (SELECT x FROM a) SELECT 1", &views).starts_with("WITH RECURSIVE a AS")
+        );
     }
 }

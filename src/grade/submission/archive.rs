@@ -7,9 +7,9 @@ use zip::read::ZipFileEntry;
 use zip::result::ZipError;
 use zip::unstable::read::ZipIterable;
 
-use super::{BLOCK_BYTES, Collector};
 use super::finding::SubmissionFinding;
 use super::names::{Fault, clean, decode, is_junk};
+use super::{BLOCK_BYTES, Collector};
 
 /// Bytes that an archive may always unpack to, whatever its own size.
 const FREE_BYTES: u64 = 64 << 20;

@@ -12,6 +12,7 @@ mod names;
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -202,6 +203,15 @@ struct Collector<'a> {
     root_archive: Option<String>,
 }
 
+impl Observer for Collector<'_> {
+    /// Remembers that the real observer asked to stop.
+    fn on_progress(&mut self, done_bytes: u64, total_bytes: Option<u64>) -> ControlFlow<()> {
+        let asked = self.observer.on_progress(done_bytes, total_bytes);
+        self.is_cancelled |= asked.is_break();
+        asked
+    }
+}
+
 impl<'a> Collector<'a> {
     fn new(limits: &'a SubmissionLimits, observer: &'a mut dyn Observer) -> Self {
         Self {
@@ -220,8 +230,7 @@ impl<'a> Collector<'a> {
 
     /// Asks the observer; to be called at least once per mebibyte.
     fn goes_on(&mut self) -> bool {
-        self.is_cancelled = self.is_cancelled || self.observer.on_progress(0, None).is_break();
-        !self.is_cancelled
+        !self.is_cancelled && self.on_progress(0, None).is_continue()
     }
 
     fn find(&mut self, finding: SubmissionFinding) {
@@ -245,7 +254,7 @@ impl<'a> Collector<'a> {
         }
         let mut file = std::fs::File::open(path)?;
         let size = file.metadata()?.len();
-        let looked = content::look(Input::Path(path.to_path_buf()), name);
+        let looked = content::look(Input::Path(path.to_path_buf()), name, self);
         if looked.is_zip && depth < self.limits.archive_depth {
             archive::read(std::io::BufReader::new(file), size, name, depth, self);
             return Ok(());
@@ -261,7 +270,7 @@ impl<'a> Collector<'a> {
         if !self.has_room() {
             return;
         }
-        let looked = content::look(Input::NamedBytes(bytes.clone(), name.to_owned()), name);
+        let looked = content::look(Input::NamedBytes(bytes.clone(), name.to_owned()), name, self);
         let size = bytes.len() as u64;
         if looked.is_zip && depth < self.limits.archive_depth {
             archive::read(std::io::Cursor::new(bytes), size, name, depth, self);
@@ -272,7 +281,15 @@ impl<'a> Collector<'a> {
         self.add(name, Content::Bytes(bytes), sha256, size, looked, depth);
     }
 
-    fn add(&mut self, name: &str, content: Content, sha256: String, size: u64, mut looked: content::Looked, depth: usize) {
+    fn add(
+        &mut self,
+        name: &str,
+        content: Content,
+        sha256: String,
+        size: u64,
+        mut looked: content::Looked,
+        depth: usize,
+    ) {
         if looked.is_zip && depth >= self.limits.archive_depth {
             self.find(SubmissionFinding::error("nested_too_deep", name));
         }
