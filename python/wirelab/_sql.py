@@ -60,8 +60,8 @@ def sql(
 ) -> QueryResult:
     """Runs one query over several captures, whose tables are named by theirs: ``jumbo.tcp_flows``.
 
-    ``captures``: captures, or what :func:`wirelab.open` takes, by name; at most ten. A bare table name means the first that
-    has it. A path may be that of a log too, such as the output of iperf3: then its tables are those of logs.
+    ``captures``: captures, or what :func:`wirelab.open` takes, by name; at most ten. A bare table name means the first
+    that has it. A path may be that of a log too, such as the output of iperf3: then its tables are those of logs.
     ``params``, and further keywords: the values of ``:name`` in the query, which are bound and never become part of it.
     ``limits``: most ``seconds`` (30), ``rows`` (10,000,000) and ``bytes`` (2**30) of the result.
     """

@@ -23,8 +23,8 @@ use crate::tables::{TABLES, TableId};
 /// columns it needs.
 const READ_AT_ONCE_BYTES: u64 = 64 << 20;
 /// Bytes that a compressed capture may always grow to, and how many times its size beyond: what it holds ends up in memory.
-const DECOMPRESSED_BYTES: u64 = 512 << 20;
-const DECOMPRESSED_RATIO: u64 = 20;
+const DECOMPRESSED_BYTES: u64 = 128 << 20;
+const DECOMPRESSED_RATIO: u64 = 10;
 /// Compressed captures up to this size are read once.
 const READ_AT_ONCE_COMPRESSED_BYTES: u64 = 8 << 20;
 /// Time for the queries that list findings.
