@@ -41,6 +41,12 @@ pub fn submissions(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
     submission::children(&folder).map_err(|source| error::to_py(py, &wirelab::Error::Io { path: folder, source }))
 }
 
+/// Whether a folder seems to hold the submissions of several people.
+#[pyfunction]
+pub fn may_be_class(py: Python<'_>, folder: PathBuf) -> bool {
+    py.detach(|| submission::may_be_class(&folder))
+}
+
 /// Writes a new lab's folder, and says where.
 #[pyfunction]
 pub fn new_lab(py: Python<'_>, id: &str, into: PathBuf) -> PyResult<PathBuf> {
@@ -103,7 +109,7 @@ impl Lab {
         all.set_item("version", &lab.rubric.version)?;
         all.set_item("title", &words.title)?;
         all.set_item("summary", &words.summary)?;
-        all.set_item("readme", &lab.readme)?;
+        all.set_item("readme", lab.readme(lang))?;
         all.set_item("max_score", grade::points_text(lab.rubric.max_score()))?;
         let params = PyList::empty(py);
         for param in &lab.rubric.params {
@@ -155,8 +161,8 @@ impl Lab {
         let report = observer.run(py, |observer| {
             let limits = submission::SubmissionLimits::default();
             let submission = match bytes {
-                Some((name, bytes)) => submission::read_bytes(&name, bytes.into(), &limits),
-                None => grade::read_submission(&paths, &limits)?,
+                Some((name, bytes)) => submission::read_bytes(&name, bytes.into(), &limits, observer)?,
+                None => grade::read_submission(&paths, &limits, observer)?,
             };
             grade::grade(&self.0, &submission, &options, observer)
         })?;

@@ -10,6 +10,7 @@ mod error;
 mod grade;
 mod input;
 mod join;
+mod log;
 mod observer;
 mod overview;
 mod request;
@@ -40,6 +41,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(grade::lab, module)?)?;
     module.add_function(wrap_pyfunction!(grade::labs, module)?)?;
     module.add_function(wrap_pyfunction!(grade::submissions, module)?)?;
+    module.add_function(wrap_pyfunction!(grade::may_be_class, module)?)?;
+    module.add_class::<log::Log>()?;
+    module.add_function(wrap_pyfunction!(log::log, module)?)?;
+    module.add_function(wrap_pyfunction!(log::empty_log, module)?)?;
     module.add_function(wrap_pyfunction!(grade::new_lab, module)?)?;
     module.add_function(wrap_pyfunction!(grade::report_schema, module)?)?;
     module.add_function(wrap_pyfunction!(grade::check_lab, module)?)?;

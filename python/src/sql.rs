@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use wirelab::sql::{Database, QueryLimits, Value};
+use wirelab::sql::{Database, QueryLimits, Source, Value};
 
 use crate::capture::Capture;
+use crate::log::Log;
 use crate::observer::{PyObserver, Raised};
 use crate::table::Table;
 
@@ -18,16 +19,23 @@ pub enum Given {
     Text(String),
 }
 
+/// What has tables to query.
+#[derive(FromPyObject)]
+pub enum Named<'py> {
+    Capture(Bound<'py, Capture>),
+    Log(Bound<'py, Log>),
+}
+
 /// Most seconds, rows and bytes; the package has checked them.
 type Limits = (Option<f64>, Option<u64>, Option<u64>);
 
-/// Runs a query over captures, each under a name of its own.
+/// Runs a query over captures and logs, each under a name of its own.
 #[pyfunction]
 #[pyo3(signature = (query, captures, params, limits))]
 pub fn sql(
     py: Python<'_>,
     query: &str,
-    captures: Vec<(String, Bound<'_, Capture>)>,
+    captures: Vec<(String, Named<'_>)>,
     params: Vec<(String, Option<Given>)>,
     limits: Limits,
 ) -> PyResult<Table> {
@@ -44,8 +52,17 @@ pub fn sql(
         Some(Given::Text(text)) => Value::Text(text),
     };
     let params: Vec<_> = params.into_iter().map(|(name, given)| (name, value(given))).collect();
-    let progress = captures.iter().find_map(|(_, capture)| capture.get().progress(py));
-    let sources: Vec<_> = captures.iter().map(|(name, capture)| (name.clone(), capture.get().core())).collect();
+    let progress = captures.iter().find_map(|(_, named)| match named {
+        Named::Capture(capture) => capture.get().progress(py),
+        Named::Log(_) => None,
+    });
+    let source = |named: &Named<'_>| -> Arc<dyn Source> {
+        match named {
+            Named::Capture(capture) => capture.get().core(),
+            Named::Log(log) => log.get().source(),
+        }
+    };
+    let sources: Vec<_> = captures.iter().map(|(name, named)| (name.clone(), source(named))).collect();
     let mut observer = PyObserver::new(progress, Raised::default());
     let data = observer.run(py, |observer| {
         let mut database = Database::new(limits);

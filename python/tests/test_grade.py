@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import html
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +149,20 @@ def test_reports_go_into_a_folder_one_for_each_submission(wirelab: Run, full: Pa
     done = wirelab("grade", LAB, classroom, "--each", "-o", reports, "--format", "json", "--jobs", 2)
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in reports.iterdir())
-    assert names == sorted(["张三.json", "li si.json", "li si-2.json", "_CON.json", "a_b.json"])
+    assert names == sorted(["张三.json", "li si.json", "li si-2.json", "_CON.json", "a_b.json", "scores.csv"])
+    with (reports / "scores.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(row["name"] for row in rows) == sorted(["张三", "li si", "li si.zip", "CON", "a;b"])
+    assert {(row["points"], row["of"], row["needs_review"], row["error"]) for row in rows} == {
+        ("7.75", "7.75", "false", "")
+    }
+    checks = [check["id"] for check in wl.Lab(LAB).facts()["checks"]]
+    assert list(rows[0])[5:] == checks and sum(float(rows[0][check]) for check in checks) == 7.75
     again = tmp_path / "again"
     wirelab("grade", LAB, classroom, "--each", "-o", again, "--format", "json", "--jobs", 1)
     for name in names:
+        if name == "scores.csv":
+            continue
         text = (reports / name).read_text(encoding="utf-8")
         assert text == (again / name).read_text(encoding="utf-8")
         assert json.loads(text)["score"] == "7.75"
@@ -192,7 +204,9 @@ def test_labs_are_listed_shown_checked_and_begun(wirelab: Run, tmp_path: Path) -
     assert b"8,960" in wirelab("labs", "check", LAB, "--case", "server-mss").stdout
     assert b"did you mean server-mss?" in wirelab("labs", "check", LAB, "--case", "server-ms").stderr
     assert wirelab("labs", "new", "mine", "--into", tmp_path).returncode == 0
-    assert wirelab("labs", "check", tmp_path / "mine").returncode == 0
+    begun = wirelab("labs", "check", tmp_path / "mine", "--lang", "en")
+    # All of it works, and the words are still to be written: that is not sound.
+    assert begun.returncode == 1 and b"is sound" not in begun.stdout and b"has 6 problems" in begun.stdout
     assert wirelab("labs", "new", "mine", "--into", tmp_path).returncode == 2
     assert json.loads(wirelab("labs", "schema").stdout)["title"] == "wirelab-result/1"
 
@@ -244,3 +258,93 @@ def test_reports_do_not_share_what_a_caller_changes(full: Path) -> None:
     first: dict[str, Any] = report.to_dict()
     first["items"].clear()
     assert len(report.items) == 6
+
+
+def test_what_is_no_lab_and_no_submission_is_told(full: Path, wirelab: Run) -> None:
+    for call, says in (
+        (lambda: wl.grade(None), "a lab is its name or its folder, not NoneType"),
+        (lambda: wl.grade(""), "the name of the lab is empty"),
+        (lambda: wl.grade(LAB), "what is handed in is missing"),
+        (lambda: wl.grade(LAB, ""), "the path of the submission is empty"),
+    ):
+        with pytest.raises(wl.UsageError, match=says):
+            call()
+    for arguments, says in (
+        (("", full), "the name of the lab is empty"),
+        ((LAB, ""), "the path of a submission is empty"),
+        ((LAB, full, "--each"), "is one submission: its files are inputs of the lab"),
+    ):
+        done = wirelab("grade", *arguments, "--lang", "en")
+        assert done.returncode == 2 and says in done.stderr.decode(), done
+
+
+def test_options_may_stand_anywhere(full: Path, wirelab: Run) -> None:
+    before = wirelab("grade", "--param", "count=24", "--format", "json", LAB, full, PING)
+    among = wirelab("grade", LAB, full, "--param", "count=24", PING, "--format=json")
+    assert before.returncode == among.returncode == 0 and before.stdout == among.stdout
+    assert [one["score"] for one in json.loads(among.stdout)][0] == "5.25"
+
+
+def test_a_folder_of_a_class_graded_as_one_gets_a_hint(full: Path, tmp_path: Path, wirelab: Run) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(full, tmp_path / "class" / name)
+    done = wirelab("grade", LAB, tmp_path / "class", "--lang", "en")
+    assert done.returncode == 0 and done.stderr.decode().endswith("--each\n")
+    assert wirelab("grade", LAB, full).stderr == b""
+
+
+def test_a_row_of_the_class_list_is_no_formula_and_tells_what_could_not_be_read(
+    full: Path, tmp_path: Path, wirelab: Run
+) -> None:
+    evil = tmp_path / "=1+1"
+    shutil.copytree(full, evil)
+    done = wirelab("grade", LAB, evil, tmp_path / "none", "-o", tmp_path / "out", "--student", "--lang", "en")
+    assert done.returncode == 0
+    with (tmp_path / "out" / "scores.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    # Not all checks are shown, so there is no total.
+    assert (rows[0]["name"], rows[0]["points"], rows[0]["of"]) == ("'=1+1", "", "") and "no_copies" not in rows[0]
+    assert rows[1]["name"] == "none" and "no such file" in rows[1]["error"] and rows[1]["needs_review"] == "true"
+
+
+LOGS = Path(__file__).parents[2] / "tests" / "data" / "logs"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("kind", ["text", "json", "zip", "file"])
+def test_ctrl_c_ends_unpacking_and_reading_of_logs_within_a_second(kind: str, tmp_path: Path) -> None:
+    lab = Path(__file__).parents[2] / "graders" / "mtu-jumbo"
+    handed_in = tmp_path / "handed-in"
+    handed_in.mkdir()
+    if kind == "text":
+        text = (LOGS / "iperf3_tcp_text.client.txt").read_bytes()
+        line = next(line for line in text.splitlines(keepends=True) if b"bits/sec" in line)
+        (handed_in / "mtu9000.txt").write_bytes(text + line * (60_000_000 // len(line)))
+    elif kind == "json":
+        whole = (LOGS / "iperf3_tcp_json.client.txt").read_bytes()
+        (handed_in / "mtu9000.json").write_bytes(whole + b'{"start": {"a": [1,2,3' * 2_500_000)
+    else:
+        block = os.urandom(1 << 20)
+        with zipfile.ZipFile(tmp_path / "large.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for number in range(2):
+                with archive.open(f"{number}.bin", "w") as file:
+                    for _ in range(400):
+                        file.write(block)
+        if kind == "zip":
+            shutil.move(tmp_path / "large.zip", handed_in / "large.zip")
+        else:
+            (handed_in / "plain.bin").write_bytes(b"")
+            with (handed_in / "plain.bin").open("wb") as plain:
+                for _ in range(1500):
+                    plain.write(block)
+    for several in ([], [os.fspath(PING)]):
+        command = [sys.executable, "-m", "wirelab", "grade", os.fspath(lab), os.fspath(handed_in), *several]
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1.2)
+        assert run.poll() is None, run.communicate()
+        sent = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
+        took = time.monotonic() - sent
+        assert (run.returncode, errors) == (130, b"")
+        assert took < 1.0, took

@@ -205,3 +205,21 @@ sys.exit(main(["info", "--threads", "1", *[{str(large)!r}] * 3]))
     took, done = interrupted(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
     assert took < 1.0
+
+
+@posix
+def test_ctrl_c_while_the_command_is_loaded_leaves_no_traceback() -> None:
+    for wait_s in (0.02, 0.05, 0.1, 0.2, 0.3):
+        process = subprocess.Popen([sys.executable, "-m", "wirelab", "tables"], stdout=-1, stderr=-1)
+        # Python itself must be up: before, nothing of wirelab's can do anything about it.
+        time.sleep(wait_s)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert b"wirelab" not in err, err
+
+
+def test_loading_the_library_leaves_ctrl_c_as_it_was() -> None:
+    code = "import signal; import wirelab; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    for arguments in (["-c", code], ["-m", "timeit", "-n1", "-r1", code]):
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+        assert done.stdout.startswith("True"), done

@@ -279,3 +279,56 @@ def test_the_commands_of_the_documentation_run(monkeypatch: pytest.MonkeyPatch, 
     for command in commands:
         done = wirelab(*shlex.split(command, comments=True)[1:])
         assert done.returncode == 0 and done.stdout, (command, done.stderr)
+
+
+LOGS = Path(__file__).parents[2] / "tests" / "data" / "logs"
+
+
+def test_logs_have_tables_alone_and_beside_a_capture(wirelab: Run, tmp_path: Path) -> None:
+    log, ping = LOGS / "iperf3_tcp_json.client.txt", LOGS / "ping_lo.txt"
+    whole = json.loads(log.read_text())
+    rows = json.loads(
+        wirelab("sql", "SELECT sent_bytes FROM iperf3_streams", log, "--format", "jsonl").stdout.splitlines()[0]
+    )
+    assert rows == {"sent_bytes": whole["end"]["streams"][0]["sender"]["bytes"]}
+    query = (
+        "SELECT (SELECT count(*) FROM tcp_flows), (SELECT count(*) FROM iperf3.iperf3), count(*) FROM ping.ping_replies"
+    )
+    assert wirelab("sql", query, log, TCP, ping).stdout.splitlines()[-1].split()[1:2] == [b"1"]
+    named = wirelab(
+        "sql",
+        "SELECT a.role, b.role, c.role FROM a.iperf3 a, b.iperf3 b LEFT JOIN c.iperf3 c",
+        f"a={log}",
+        f"b={log}",
+        "c=empty:iperf3",
+    )
+    assert named.stdout.split()[-3:] == [b"client", b"client", b"-"]
+    assert wl.sql("SELECT count(*) FROM log.iperf3", {"cap": TCP, "log": log}).to_arrow()[0].to_pylist() == [1]
+    for arguments, says in (
+        (("SELECT 1", "x=empty:iperf"), "there is no kind of log iperf"),
+        (("SELECT 1", f"x={log}", f"x={TCP}"), "give each a name of its own"),
+    ):
+        done = wirelab("sql", *arguments)
+        assert done.returncode == 2 and says in done.stderr.decode(), done
+    notes = tmp_path / "notes.txt"
+    notes.write_text("I did the lab and it was fun.\n")
+    assert wirelab("sql", "SELECT 1", notes).returncode == 1
+    with pytest.raises(wl.NotACaptureError):
+        wl.sql("SELECT 1", {"x": notes})
+
+
+def test_info_tells_of_logs(wirelab: Run) -> None:
+    log = LOGS / "iperf3_refused_json.txt"
+    done = wirelab("info", log, "--lang", "en")
+    text = done.stdout.decode()
+    assert done.returncode == 0 and "output of iperf3" in text and "unable to connect" in text
+    (told,) = json.loads(wirelab("info", log, "--json").stdout)
+    assert told["tools"] == ["iperf3"] and told["tables"]["iperf3"] == 1 and told["findings"][0]["severity"] == "error"
+    # A capture among them: then it is the log that is none.
+    assert wirelab("info", TCP, log).returncode == 1
+
+
+def test_a_limit_of_time_beyond_all_measure_is_told(wirelab: Run) -> None:
+    for seconds in ("1e300", "nan", "0", "-1"):
+        done = wirelab("sql", "SELECT 1", TCP, "--limit-time", seconds)
+        assert done.returncode == 2 and b"above 0 and at most 1,000,000,000" in done.stderr, (seconds, done)

@@ -15,6 +15,7 @@
 Every table, scan and batch speaks the Arrow PyCapsule interface.
 """
 
+from . import _start
 from ._capture import Capture, Finding, Summary, open, tables
 from ._convert import Conversion, ConvertedCapture, convert
 from ._core import __version__
@@ -24,6 +25,8 @@ from ._match import Matches, match
 from ._scan import RecordBatch, Scan, scan
 from ._sql import QueryResult, sql
 from ._table import Table
+
+_start.loaded()
 
 __all__ = [
     "Capture",

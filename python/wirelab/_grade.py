@@ -96,7 +96,11 @@ class Lab:
     __slots__ = ("_data",)
 
     def __init__(self, name: str | os.PathLike[str], labs: Any = None) -> None:
-        self._data = _core.lab(os.fspath(name), folders(labs))
+        if not isinstance(name, (str, os.PathLike)):
+            raise UsageError(f"a lab is its name or its folder, not {type(name).__name__}")
+        if not os.fspath(name):
+            raise UsageError("the name of the lab is empty; 'wirelab labs list' lists the labs")
+        self._data = _core.lab(os.fsdecode(name), folders(labs))
 
     @property
     def id(self) -> str:
@@ -130,7 +134,7 @@ class Lab:
 
 def grade(
     lab: str | os.PathLike[str],
-    submission: Any,
+    submission: Any = None,
     *,
     lang: str | None = None,
     params: Mapping[str, Any] | None = None,
@@ -179,7 +183,12 @@ def _submission(given: Any) -> tuple[list[str], tuple[str, bytes] | None]:
     if isinstance(given, (bytes, bytearray, memoryview)):
         return [], ("submission", bytes(given))
     if isinstance(given, (str, os.PathLike)):
-        return [os.fsdecode(given)], None
+        path = os.fsdecode(given)
+        if not path:
+            raise UsageError("the path of the submission is empty")
+        return [path], None
+    if given is None:
+        raise UsageError("what is handed in is missing: a folder, an archive, a file, several files or bytes")
     try:
         paths = [os.fsdecode(one) for one in given]
     except TypeError:

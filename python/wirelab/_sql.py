@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _arguments, _core
-from ._errors import UsageError
+from ._errors import NotACaptureError, UsageError
 from ._table import Table
 from ._times import to_ns
 
@@ -60,21 +60,36 @@ def sql(
 ) -> QueryResult:
     """Runs one query over several captures, whose tables are named by theirs: ``jumbo.tcp_flows``.
 
-    ``captures``: captures, or what :func:`wirelab.open` takes, by name; at most ten. A bare table name means the first.
+    ``captures``: captures, or what :func:`wirelab.open` takes, by name; at most ten. A bare table name means the first
+    that has it. A path may be that of a log too, such as the output of iperf3: then its tables are those of logs.
     ``params``, and further keywords: the values of ``:name`` in the query, which are bound and never become part of it.
     ``limits``: most ``seconds`` (30), ``rows`` (10,000,000) and ``bytes`` (2**30) of the result.
     """
-    from ._capture import Capture, open
-
     if not captures:
         raise UsageError("there is no capture to query")
-    opened = {name: one if isinstance(one, Capture) else open(one) for name, one in captures.items()}
-    return run(query, {name: one._core for name, one in opened.items()}, params, limits, named)
+    return run(query, {name: source(one) for name, one in captures.items()}, params, limits, named)
+
+
+def source(given: Any, **options: Any) -> _core.Capture | _core.Log:
+    """What has tables: a capture, or a log where a path leads to one."""
+    from ._capture import Capture, open
+
+    if isinstance(given, (_core.Capture, _core.Log)):
+        return given
+    if isinstance(given, Capture):
+        return given._core
+    try:
+        return open(given, **options)._core
+    except NotACaptureError:
+        log = _core.log(os.fsdecode(given)) if isinstance(given, (str, os.PathLike)) else None
+        if log is None:
+            raise
+        return log
 
 
 def run(
     query: str,
-    captures: Mapping[str, _core.Capture],
+    captures: Mapping[str, _core.Capture | _core.Log],
     params: Mapping[str, Any] | None,
     limits: Mapping[str, float] | None,
     named: Mapping[str, Any],
@@ -115,7 +130,7 @@ def _limits(given: Mapping[str, float] | None) -> tuple[float | None, int | None
             raise UsageError(f"there is no limit {name!r}; there are {', '.join(_LIMITS)}")
     seconds = given.get("seconds")
     if seconds is not None and not 0 < seconds <= 1e9:
-        raise UsageError(f"the limit of seconds must be above 0, not {seconds}")
+        raise UsageError(f"the limit of seconds must be above 0 and at most 1,000,000,000, not {seconds}")
     rows, size = (
         None if (most := given.get(name)) is None else _arguments.whole(most, f"the limit of {name}", 1, 2**63 - 1)
         for name in ("rows", "bytes")

@@ -30,6 +30,6 @@ pub(crate) use fileset::Reader;
 #[cfg(feature = "convert")]
 pub(crate) use lane::ring_of;
 pub(crate) use record::{CaptureFacts, FileFacts};
-pub(crate) use walk::WINDOW_RECORDS;
 pub(crate) use source::map;
+pub(crate) use walk::WINDOW_RECORDS;
 pub(crate) use write::{Selection, write_frames};

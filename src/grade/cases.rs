@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 
 use super::document::{Document, Problem, Section};
 use super::evaluate::{Assessed, GradeOptions, assess, ids_of};
-use super::lab::{FEEDBACK_FILES, Lab, README_FILE};
+use super::lab::{FEEDBACK_FILES, Lab, README_FILE, README_FILE_ZH};
 use super::report::{Report, points_text};
 use super::rubric::{Outcome, Rubric};
 use super::submission::{self, Submission, SubmissionLimits};
@@ -17,8 +17,8 @@ use crate::observe::Observer;
 
 pub const CASES_FOLDER: &str = "cases";
 pub const CASE_FILE: &str = "case.toml";
-pub const CASE_KEYS: [&str; 8] =
-    ["score", "max_score", "failing", "partial", "not_assessable", "params", "submission", "files"];
+pub const CASE_KEYS: [&str; 9] =
+    ["score", "max_score", "needs_review", "failing", "partial", "not_assessable", "params", "submission", "files"];
 
 /// What checking a lab showed.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct LabCheck {
 
 impl LabCheck {
     pub fn is_sound(&self) -> bool {
-        self.problems.is_empty() && self.cases.iter().all(|case| case.problems.is_empty())
+        self.problems.is_empty() && self.cases.iter().all(|case| case.problems.is_empty() && case.faults.is_empty())
     }
 }
 
@@ -51,6 +51,8 @@ pub struct CaseResult {
     pub report: Option<Arc<Report>>,
     /// Words that were used: check and name.
     said: BTreeSet<(String, String)>,
+    /// What is wrong with checks themselves: check and message.
+    faults: Vec<(String, String)>,
 }
 
 /// What a case must get.
@@ -58,6 +60,7 @@ pub struct CaseResult {
 struct Expected {
     score: Option<Decimal>,
     max_score: Option<Decimal>,
+    needs_review: Option<bool>,
     failing: Vec<String>,
     partial: Vec<String>,
     not_assessable: Vec<String>,
@@ -108,8 +111,53 @@ pub fn check_lab(folder: &Path, options: &GradeOptions, observer: &mut dyn Obser
         }
         check.losses.push((of_lab.id.clone(), cases));
     }
+    complain_of_faults(&lab, &mut check, &rubric_file);
+    complain_of_template(&lab, &mut check, folder);
     complain_of_unsaid(&lab, &mut check, folder);
     Ok(check)
+}
+
+/// A check that fails to run does so in every case that comes to it: told once, with the place in the rubric.
+fn complain_of_faults(lab: &Lab, check: &mut LabCheck, rubric_file: &str) {
+    let mut told: Vec<(&(String, String), Vec<&str>)> = Vec::new();
+    for case in &check.cases {
+        for fault in &case.faults {
+            match told.iter_mut().find(|(known, _)| *known == fault) {
+                Some((_, cases)) if cases.last() == Some(&case.name.as_str()) => {}
+                Some((_, cases)) => cases.push(&case.name),
+                None => told.push((fault, vec![&case.name])),
+            }
+        }
+    }
+    let problem = |((id, message), cases): (&(String, String), Vec<&str>)| {
+        let of_lab = lab.rubric.check(id);
+        let line = of_lab.map_or(0, |of_lab| of_lab.sql_line);
+        let where_ = match cases.as_slice() {
+            [one] => format!("case {one}"),
+            [first, rest @ ..] => format!("case {first} and {} more", rest.len()),
+            [] => String::new(),
+        };
+        Problem { file: rubric_file.to_owned(), line, message: format!("check {id}: {message} ({where_})") }
+    };
+    let problems: Vec<_> = told.into_iter().map(problem).collect();
+    check.problems.extend(problems);
+}
+
+/// What `labs new` wrote for its author to replace.
+fn complain_of_template(lab: &Lab, check: &mut LabCheck, folder: &Path) {
+    for (file, what, text) in [
+        (FEEDBACK_FILES[0], "title", &lab.en.title),
+        (FEEDBACK_FILES[0], "summary", &lab.en.summary),
+        (FEEDBACK_FILES[1], "title", &lab.zh.title),
+        (FEEDBACK_FILES[1], "summary", &lab.zh.summary),
+        (README_FILE, "the text", &lab.readme),
+        (README_FILE_ZH, "the text", &lab.readme_zh),
+    ] {
+        if super::skeleton::is_template(text, lab.id()) {
+            let message = format!("{what} is still that of the template: write your own");
+            check.problems.push(Problem::of_file(folder.join(file).display().to_string(), message));
+        }
+    }
 }
 
 /// Words of partial results and of expectations that no case brings up.
@@ -151,6 +199,7 @@ fn run(lab: &Lab, folder: &Path, options: &GradeOptions, observer: &mut dyn Obse
         problems: Vec::new(),
         report: None,
         said: BTreeSet::new(),
+        faults: Vec::new(),
     };
     if !result.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
         result.problems.push("a case's folder is named with letters, digits, - and _".to_owned());
@@ -163,7 +212,7 @@ fn run(lab: &Lab, folder: &Path, options: &GradeOptions, observer: &mut dyn Obse
         }
     };
     result.problems.extend(problems.iter().map(Problem::to_string));
-    let submission = match read_submission(folder, &expected) {
+    let submission = match read_submission(folder, &expected, observer) {
         Ok(submission) => submission,
         Err(Error::Cancelled) => return Err(Error::Cancelled),
         Err(error) => {
@@ -189,7 +238,7 @@ fn run(lab: &Lab, folder: &Path, options: &GradeOptions, observer: &mut dyn Obse
     for (check, place) in unfilled {
         result.problems.push(format!("nothing fills {{{place}}} in the words of check {check}"));
     }
-    result.problems.extend(faults.iter().map(|(check, message)| format!("check {check}: {message}")));
+    result.faults = faults;
     result.report = Some(Arc::new(report));
     result.said = said;
     Ok(result)
@@ -204,6 +253,10 @@ fn compare(report: &Report, expected: &Expected, at_fault: &BTreeSet<&str>, resu
         if let Some(wanted) = wanted.filter(|wanted| *wanted != got) {
             result.problems.push(format!("{key} must be {}, and is {}", points_text(wanted), points_text(got)));
         }
+    }
+    if let Some(wanted) = expected.needs_review.filter(|wanted| *wanted != report.needs_review) {
+        let reasons: Vec<_> = report.review.iter().map(|reason| reason.message.en.as_str()).collect();
+        result.problems.push(format!("needs_review must be {wanted}, and is {}: {}", !wanted, reasons.join("; ")));
     }
     let lists = [
         ("failing", &expected.failing, &result.failing),
@@ -247,6 +300,7 @@ fn read_expected(path: &Path, text: &str, rubric: &Rubric) -> (Expected, Vec<Pro
     let mut expected = Expected {
         score: top.points("score"),
         max_score: top.points("max_score"),
+        needs_review: top.boolean("needs_review"),
         failing: ids("failing"),
         partial: ids("partial"),
         not_assessable: ids("not_assessable"),
@@ -283,19 +337,19 @@ fn param_text(value: crate::sql::Value) -> String {
 }
 
 /// What the case names, else the files beside `case.toml`.
-fn read_submission(folder: &Path, expected: &Expected) -> Result<Submission, Error> {
+fn read_submission(folder: &Path, expected: &Expected, observer: &mut dyn Observer) -> Result<Submission, Error> {
     let limits = SubmissionLimits::default();
     let mut whole = match &expected.submission {
-        Some(path) => submission::read(&folder.join(path), &limits)?,
+        Some(path) => submission::read(&folder.join(path), &limits, observer)?,
         None => {
-            let mut found = submission::read(folder, &limits)?;
+            let mut found = submission::read(folder, &limits, observer)?;
             found.files.retain(|file| file.name != CASE_FILE && file.name != README_FILE);
             found.findings.retain(|finding| ![CASE_FILE, README_FILE].contains(&finding.file.as_str()));
             found
         }
     };
     for (name, path) in &expected.files {
-        let part = submission::read(&folder.join(path), &limits)?;
+        let part = submission::read(&folder.join(path), &limits, observer)?;
         for mut file in part.files {
             file.name.clone_from(name);
             whole.files.push(file);

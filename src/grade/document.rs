@@ -36,7 +36,16 @@ impl fmt::Display for Problem {
 /// The known name that is most like this one, where one is like it at all.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.into_iter().map(|one| (strsim::damerau_levenshtein(name, one), one));
-    scored.filter(|(distance, one)| *distance <= 1 + one.chars().count().max(3) / 3).min().map(|(_, one)| one)
+    // Of a short name half must be right: two other letters are another name.
+    let most = |one: &str| match one.chars().count() {
+        0..=3 => 1,
+        length => 1 + length / 3,
+    };
+    let has_letter_of = |one: &str| name.chars().any(|c| one.contains(c));
+    scored
+        .filter(|(distance, one)| *distance <= most(one) && (*distance == 0 || has_letter_of(one)))
+        .min()
+        .map(|(_, one)| one)
 }
 
 /// ` (did you mean x?)`, or nothing.
@@ -109,6 +118,12 @@ impl<'d> Section<'d> {
     /// The line it begins at, from 1.
     pub fn line(&self) -> usize {
         1 + self.document.text.as_bytes().iter().take(self.at).filter(|byte| **byte == b'\n').count()
+    }
+
+    /// The line where the value of a key begins, from 1; that of the table where there is none.
+    pub fn line_of(&self, key: &str) -> usize {
+        let at = self.get(key).map_or(self.at, |value| value.span().start);
+        1 + self.document.text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
     }
 
     /// Complains of every key that is not known.

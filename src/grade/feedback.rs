@@ -161,6 +161,7 @@ fn read_check(section: &Section<'_>, check: &Check, rubric: &Rubric) -> CheckWor
         if !section.has(name) {
             section.problem(format!("check {} lacks the words {name}", check.id));
         } else if name != "pass"
+            && !check.notes.iter().any(|note| note.say == name)
             && words.hint.is_none()
             && words.outcomes.get(name).is_some_and(|words| words.hint.is_none())
         {
@@ -189,7 +190,8 @@ fn read_words(section: &Section<'_>, name: &str) -> Option<Words> {
 /// What the check's partial results and expectations name.
 pub fn says(check: &Check) -> BTreeSet<&str> {
     let of_partials = check.partial.iter().map(|partial| partial.say.as_str());
-    of_partials.chain(check.expect.iter().filter_map(|expect| expect.say.as_deref())).collect()
+    let of_notes = check.notes.iter().map(|note| note.say.as_str());
+    of_partials.chain(of_notes).chain(check.expect.iter().filter_map(|expect| expect.say.as_deref())).collect()
 }
 
 /// Words without which an outcome could not be told.

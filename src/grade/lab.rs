@@ -14,6 +14,8 @@ use crate::words::Lang;
 pub const RUBRIC_FILE: &str = "rubric.toml";
 pub const FEEDBACK_FILES: [&str; 2] = ["feedback.en.toml", "feedback.zh.toml"];
 pub const README_FILE: &str = "README.md";
+/// The same in Chinese; a lab may lack it.
+pub const README_FILE_ZH: &str = "README.zh.md";
 
 /// Bytes of one file of a lab that are read.
 const MOST_FILE_BYTES: u64 = 4 << 20;
@@ -23,7 +25,7 @@ struct Shipped {
     id: &'static str,
     rubric: &'static str,
     feedback: [&'static str; 2],
-    readme: &'static str,
+    readme: [&'static str; 2],
 }
 
 include!(concat!(env!("OUT_DIR"), "/shipped_labs.rs"));
@@ -35,6 +37,8 @@ pub struct Lab {
     pub en: Feedback,
     pub zh: Feedback,
     pub readme: String,
+    /// In Chinese; empty where the lab has none.
+    pub readme_zh: String,
     /// Its folder; none for a lab that is compiled in.
     pub folder: Option<PathBuf>,
 }
@@ -48,6 +52,14 @@ impl Lab {
         match lang {
             Lang::En => &self.en,
             Lang::Zh => &self.zh,
+        }
+    }
+
+    /// What students and instructors read; in English where there is none in the language asked for.
+    pub fn readme(&self, lang: Lang) -> &str {
+        match lang {
+            Lang::Zh if !self.readme_zh.trim().is_empty() => &self.readme_zh,
+            _ => &self.readme,
         }
     }
 
@@ -71,8 +83,10 @@ impl Lab {
         let rubric = read(RUBRIC_FILE).map_err(|problem| vec![problem])?;
         let [en, zh] = FEEDBACK_FILES.map(read);
         // A README is for people; a lab can be graded without.
-        let readme =
-            if folder.join(README_FILE).is_file() { read(README_FILE).unwrap_or_default() } else { String::new() };
+        let readme = [README_FILE, README_FILE_ZH].map(|name| match folder.join(name).is_file() {
+            true => read(name).unwrap_or_default(),
+            false => String::new(),
+        });
         let name = |file: &str| folder.join(file).display().to_string();
         let [en_name, zh_name] = FEEDBACK_FILES.map(name);
         let texts = [(en_name, en), (zh_name, zh)];
@@ -83,7 +97,7 @@ impl Lab {
         rubric_name: &str,
         rubric: &str,
         feedback_texts: [(String, Result<String, Problem>); 2],
-        readme: String,
+        readme: [String; 2],
         folder: Option<PathBuf>,
     ) -> Result<Self, Vec<Problem>> {
         let rubric = Rubric::parse(rubric_name, rubric)?;
@@ -104,14 +118,15 @@ impl Lab {
         if problems.is_empty() {
             problems.extend(feedback::compare(&en, &zh));
         }
-        if problems.is_empty() { Ok(Self { rubric, en, zh, readme, folder }) } else { Err(problems) }
+        let [readme, readme_zh] = readme;
+        if problems.is_empty() { Ok(Self { rubric, en, zh, readme, readme_zh, folder }) } else { Err(problems) }
     }
 
     fn shipped(lab: &Shipped) -> Result<Self, Vec<Problem>> {
         let name = |file: &str| format!("{}/{file}", lab.id);
         let [en, zh] = FEEDBACK_FILES.map(name);
         let texts = [(en, Ok(lab.feedback[0].to_owned())), (zh, Ok(lab.feedback[1].to_owned()))];
-        Self::parse(&name(RUBRIC_FILE), lab.rubric, texts, lab.readme.to_owned(), None)
+        Self::parse(&name(RUBRIC_FILE), lab.rubric, texts, lab.readme.map(str::to_owned), None)
     }
 }
 

@@ -12,6 +12,9 @@ use super::units::Unit;
 use crate::sql::Value;
 use crate::words::Lang;
 
+/// The code of a reason that is none to worry: an input that need not be handed in was not.
+pub const OPTIONAL_INPUT: &str = "optional_input";
+
 /// What the JSON says it is.
 pub const SCHEMA: &str = "wirelab-result/1";
 
@@ -192,6 +195,9 @@ pub struct Item {
     pub inputs: Vec<String>,
     /// The check's query, for the student to run.
     pub sql: String,
+    /// What `wirelab sql` needs for that: `NAME=FILE`; none where it cannot run it.
+    #[serde(skip)]
+    pub sources: Option<Vec<String>>,
     pub evidence: Vec<Evidence>,
     /// What was looked for, where no frames can be shown for a lost point.
     pub searched: Option<String>,
@@ -237,6 +243,8 @@ pub struct Evidence {
     /// Whether there are more frames than are named.
     pub has_more: bool,
     pub first_time_ns: Option<i64>,
+    /// Time of the first frame of the capture; none where it is not known.
+    pub start_ns: Option<i64>,
     /// For Wireshark.
     pub filter: Option<String>,
     /// Columns of the evidence query, in its order, where it has more than those that name frames.
@@ -279,10 +287,12 @@ impl Report {
 
 /// What became of the whole, by its items.
 pub fn status_of(items: &[Item]) -> Status {
-    let open = items.iter().filter(|item| item.status == Outcome::NotAssessable).count();
-    match open {
+    let is_optional = |item: &&Item| item.reason.as_ref().is_some_and(|reason| reason.code == OPTIONAL_INPUT);
+    let asked = items.len() - items.iter().filter(is_optional).count();
+    let open = |item: &&Item| item.status == Outcome::NotAssessable && !is_optional(item);
+    match items.iter().filter(open).count() {
         0 => Status::Graded,
-        _ if open == items.len() => Status::NotAssessable,
+        open if open == asked => Status::NotAssessable,
         _ => Status::Partial,
     }
 }
@@ -298,6 +308,11 @@ pub fn time_text(ns: i64) -> String {
     let text = format!("{time:?}");
     let (seconds, fraction) = text.split_once('.').unwrap_or((&text, ""));
     format!("{seconds}.{fraction:0<9}Z")
+}
+
+/// Whether a column of evidence holds times.
+pub fn is_time(column: &str) -> bool {
+    column == "time" || column.ends_with("_time")
 }
 
 /// A value of SQL in JSON. Whole numbers that JavaScript would round are text.
@@ -358,8 +373,12 @@ impl Serialize for Measured {
 
 impl Serialize for Evidence {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let cell = |name: &str, value: &Value| match value {
+            Value::Integer(ns) if is_time(name) => Json::String(time_text(*ns)),
+            value => json_value(value),
+        };
         let row = |row: &BTreeMap<String, Value>| {
-            Json::Object(row.iter().map(|(name, value)| (name.clone(), json_value(value))).collect())
+            Json::Object(row.iter().map(|(name, value)| (name.clone(), cell(name, value))).collect())
         };
         serde_json::json!({
             "input": self.input,

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::reading::Stop;
+
 /// Objects inside each other that are followed.
 const MAX_DEPTH: usize = 64;
 /// Values of one object that are read; each takes about 32 bytes of memory and more.
@@ -34,6 +36,9 @@ pub(super) fn next_object(text: &str, from: usize) -> Option<Found> {
     let start = start_of_object(text, from)?;
     let mut scan = Scan::new(text, start);
     scan.run();
+    if scan.stop.is_set() {
+        return None;
+    }
     let end = scan.at.max(start + 1);
     let repairs = scan.repairs;
     let value = serde_json::from_str(&scan.finish()).ok()?;
@@ -69,12 +74,14 @@ struct Scan<'a> {
     whole: usize,
     values: u64,
     repairs: Repairs,
+    stop: Stop,
 }
 
 impl<'a> Scan<'a> {
     fn new(text: &'a str, start: usize) -> Self {
-        let out = String::with_capacity((text.len() - start).min(1 << 20));
-        Self { text, at: start, out, open: Vec::new(), whole: 0, values: 0, repairs: Repairs::default() }
+        let out = String::with_capacity((text.len() - start).min(1 << 12));
+        let (repairs, stop) = (Repairs::default(), Stop::of_thread());
+        Self { text, at: start, out, open: Vec::new(), whole: 0, values: 0, repairs, stop }
     }
 
     fn run(&mut self) {
@@ -95,6 +102,9 @@ impl<'a> Scan<'a> {
                 }
                 _ => self.token(),
             };
+            if self.stop.is_set() {
+                return;
+            }
             if !went_on {
                 if !self.repairs.is_over_limit && !self.repairs.is_cut {
                     self.repairs.broken_at = Some(self.at);

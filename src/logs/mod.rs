@@ -18,18 +18,27 @@ mod ss;
 mod units;
 
 use std::fmt;
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use crate::capture::Severity;
+use crate::error::Error;
+use crate::observe::Observer;
 use crate::open::TableData;
 use crate::tables::{TableDef, markdown_of};
 use crate::words::{self, Lang};
 
 use decode::decode;
-use reading::{LogQualityRow, Reading};
+use reading::{LogQualityRow, Reading, Stop};
 
 /// Most bytes of a log that are read; the rest is left out, with a finding.
 pub const MAX_LOG_BYTES: usize = 64 << 20;
+
+/// The observer is asked this often.
+const ASKED_EVERY: Duration = Duration::from_millis(50);
 
 /// Most bytes that [`detect`] looks at.
 const DETECT_BYTES: usize = 256 << 10;
@@ -148,6 +157,8 @@ pub enum LogError {
     Iperf2,
     /// Arrow refused to build a table.
     Tables(String),
+    /// The observer asked to stop.
+    Cancelled,
 }
 
 impl LogError {
@@ -161,6 +172,7 @@ impl LogError {
             Self::NotThisKind { kind, looks_like: None } => words::say(lang, "log.not_this_kind", &[("kind", kind)]),
             Self::Iperf2 => words::say(lang, "log.iperf2", &[]),
             Self::Tables(reason) => reason.clone(),
+            Self::Cancelled => words::say(lang, "error.cancelled", &[]),
         }
     }
 }
@@ -241,6 +253,58 @@ pub fn read(kind: LogKind, bytes: &[u8]) -> Result<Log, LogError> {
     let mut tables: Vec<_> = tables.into_iter().map(|(name, table)| (name, Arc::new(table))).collect();
     tables.push((LogQualityRow::table().name, Arc::new(quality)));
     Ok(Log { kind, tables, findings })
+}
+
+/// The same, with an observer that is asked meanwhile whether to go on: the log is read on a thread of its own.
+pub fn read_observed(kind: LogKind, bytes: &[u8], observer: &mut dyn Observer) -> Result<Log, LogError> {
+    watched(bytes.len() as u64, observer, || read(kind, bytes)).unwrap_or(Err(LogError::Cancelled))
+}
+
+/// [`kinds`] with an observer; nothing where it asked to stop.
+pub fn kinds_observed(bytes: &[u8], observer: &mut dyn Observer) -> Option<Vec<LogKind>> {
+    watched(bytes.len() as u64, observer, || kinds(bytes))
+}
+
+/// Does work on a thread of its own, and asks the observer meanwhile; nothing where that asked to stop.
+fn watched<T: Send>(bytes: u64, observer: &mut dyn Observer, work: impl Fn() -> T + Sync) -> Option<T> {
+    let stop = Stop::default();
+    let (is_done, waits) = channel();
+    std::thread::scope(|scope| {
+        let on_thread = || {
+            stop.watch();
+            let done = work();
+            // Whoever waits sees the end of the thread as well.
+            is_done.send(()).ok();
+            done
+        };
+        // Where there can be no thread, the work is done without asking.
+        let Ok(thread) = std::thread::Builder::new().spawn_scoped(scope, on_thread) else { return Some(work()) };
+        while waits.recv_timeout(ASKED_EVERY) == Err(RecvTimeoutError::Timeout) && !thread.is_finished() {
+            if observer.on_progress(0, Some(bytes)).is_break() {
+                stop.set();
+                break;
+            }
+        }
+        let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (!stop.is_set()).then_some(done)
+    })
+}
+
+/// The bytes of a log on disk: one more than are read, at most, so that [`read()`] can say that there is more.
+pub fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
+    let file = std::fs::File::open(path).map_err(|error| Error::io(path, error))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_LOG_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| Error::io(path, error))?;
+    Ok(bytes)
+}
+
+/// An empty log of a kind: all of its tables, and no row.
+pub fn empty(kind: LogKind) -> Log {
+    let definitions = kind.tables().into_iter().chain([LogQualityRow::table()]);
+    let table = |definition: &'static TableDef| {
+        (definition.name, Arc::new(TableData { schema: definition.schema(), batches: Vec::new() }))
+    };
+    Log { kind, tables: definitions.map(table).collect(), findings: Vec::new() }
 }
 
 /// The queue pairs that a log of perftest names, for [`Options::roce_endpoints`](crate::Options::roce_endpoints): with them, queue

@@ -1,6 +1,9 @@
 //! What every reader of logs has at hand: findings, rows with a limit, and tables from rows.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::LogFinding;
 use crate::capture::Severity;
@@ -15,6 +18,35 @@ const MAX_ROWS: usize = 1_000_000;
 const MAX_LINE_BYTES: usize = 16 << 10;
 /// Longest text of a log that a finding quotes, in characters.
 const QUOTED_CHARS: usize = 120;
+
+thread_local! {
+    /// Whether whoever waits for this thread's log has given up; none where nobody can.
+    static GIVEN_UP: RefCell<Option<Stop>> = const { RefCell::new(None) };
+}
+
+/// Asked in every loop over a log: hostile ones take long.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// That of the thread, for loops.
+    pub fn of_thread() -> Self {
+        GIVEN_UP.with_borrow(|stop| stop.clone().unwrap_or_default())
+    }
+
+    /// From now on the loops of this thread ask here.
+    pub fn watch(&self) {
+        GIVEN_UP.set(Some(self.clone()));
+    }
+
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Tables by name, or nothing where the text holds none of the tool's output.
 pub(super) type Tables = Result<Option<Vec<(&'static str, TableData)>>, Error>;
@@ -122,7 +154,8 @@ pub(super) fn line_at(text: &str, byte: usize) -> u64 {
 
 /// Lines of a text. Of a line that no tool prints, only the beginning is looked at.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(|line| {
+    let stop = Stop::of_thread();
+    text.lines().take_while(move |_| !stop.is_set()).map(|line| {
         let cut = (0..4).map(|back| MAX_LINE_BYTES - back).find(|at| line.is_char_boundary(*at));
         cut.and_then(|at| line.get(..at)).unwrap_or(line)
     })

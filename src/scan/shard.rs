@@ -10,7 +10,7 @@ use super::turns::{Turn, Turns};
 use super::verdicts::{StoryPlace, Verdicts};
 use crate::analyze::segment::{Checksum, Segment};
 use crate::analyze::{
-    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, SeenSegment, Story, VerdictSummary, WsRow,
+    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Mark, SeenSegment, Story, VerdictSummary, WsRow,
 };
 use crate::capture::{Record, Window};
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable, Opening};
@@ -327,6 +327,17 @@ impl Shard {
             let slot = self.streams.slot(stand_in.flow_hash, (key.low, key.high));
             let segment = segment_of(record, &stand_in, chunk, &tcp, sender);
             self.streams.on_unanalysed(slot, turn.at & !QUOTED, &segment);
+        }
+        // "Fragmentation needed" is no refusal: the sender cuts its segments and goes on.
+        let is_unreachable = match message.is_v6 {
+            false => message.icmp_type == 3 && message.code != 4,
+            true => message.icmp_type == 1,
+        };
+        if let (true, true, Some(_)) = (needs.stories, is_unreachable, quoted.seq)
+            && turn.flow != FlowRef::NONE
+        {
+            let now = Mark { file: record.file, frame_no: record.frame_no, time_ns: record.time_ns };
+            self.verdicts.on_icmp_unreachable(turn.flow.0, sender, now);
         }
         if let (true, Some(mtu), Some(seq)) = (needs.verdicts, message.mtu, quoted.seq)
             && turn.flow != FlowRef::NONE

@@ -86,7 +86,7 @@ fn message(lang: Lang, event: &StoryEvent, side: &str) -> String {
     };
     let kind = event.kind.name();
     let key = match (event.kind, event.cause) {
-        (EventKind::Reset | EventKind::SynRetry, Some(cause)) => format!("event.{kind}.{cause}"),
+        (EventKind::Reset | EventKind::SynRetry | EventKind::NoAnswer, Some(cause)) => format!("event.{kind}.{cause}"),
         _ => format!("event.{kind}"),
     };
     let other = if side == "client" { "server" } else { "client" };

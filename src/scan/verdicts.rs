@@ -1,7 +1,7 @@
 //! The verdict analysis of one shard's connections and the stories that rest on it, and when each is asked again.
 
 use crate::analyze::segment::Segment;
-use crate::analyze::{Evidence, HoldLimits, Judgement, Story, Verdict, VerdictConnection, VerdictSummary};
+use crate::analyze::{Evidence, HoldLimits, Judgement, Mark, Story, Verdict, VerdictConnection, VerdictSummary};
 
 /// Quiet connections are looked at this often, in capture time.
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
@@ -88,6 +88,15 @@ impl Verdicts {
     pub fn on_icmp_too_big(&mut self, flow: u32, time_ns: i64, sender: u8, seq: u32, mtu: u32) {
         if let Some(Some(slot)) = self.slots.get_mut(flow as usize) {
             slot.connection.on_icmp_too_big(time_ns, sender, seq, mtu);
+        }
+    }
+
+    /// An ICMP "unreachable" about a segment that `sender` sent.
+    pub fn on_icmp_unreachable(&mut self, flow: u32, sender: u8, now: Mark) {
+        if let Some(Some(slot)) = self.slots.get_mut(flow as usize)
+            && let Some(story) = &mut slot.story
+        {
+            story.on_unreachable(sender, now);
         }
     }
 

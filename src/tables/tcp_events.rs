@@ -39,7 +39,7 @@ table! {
         bytes: Option<u64>,
         /// SYNs (`handshake`, `refused`, `no_answer`, `half_open`), repetitions (`syn_retry`), segments sent again (`recovery`, `timeout`), window probes (`zero_window`), stretches (`window_limited`), round trips (phases), ACKs with ECE (`ecn`), RSTs (`reset`).
         count: u64,
-        /// What started it. Recovery: `sack`, `dup_ack`, `probe`, `pmtu`, `unknown`; timeout: `timeout`, `slow_start`; syn_retry: `syn`, `synack`; ecn: `ce` (the mark was seen) or `ece`; reset: `refused`, `half_open`, `gave_up`, `after_close`, `test_end` (iperf3 ends its data connections so), `abort`, `unknown`.
+        /// What started it. No answer: `unreachable` where an ICMP message turned the SYN away (its frame is the last of `frames`). Recovery: `sack`, `dup_ack`, `probe`, `pmtu`, `unknown`; timeout: `timeout`, `slow_start`; syn_retry: `syn`, `synack`; ecn: `ce` (the mark was seen) or `ece`; reset: `refused`, `half_open`, `gave_up`, `after_close`, `test_end` (iperf3 ends its data connections so), `abort`, `unknown`.
         cause: Option<Symbol>,
         /// How it ended: `acknowledged`, `spurious` (acknowledged, and all of it had been there already), `timeout`, `reset`, `unfinished` (recovery, timeout); `window_update`, `reset`, `unfinished` (zero_window); `data`, `window` (idle); `leveled`, `loss`, `window`, `application`, `reset`, `unfinished` (phases); `cwr`, `ece_stopped`, `reset`, `unfinished` (ecn).
         end_reason: Option<Symbol>,

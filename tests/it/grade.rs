@@ -25,7 +25,7 @@ fn sample(name: &str) -> PathBuf {
 }
 
 fn graded(lab: &Lab, paths: &[PathBuf], params: &[(&str, &str)]) -> Report {
-    let submission = read_submission(paths, &SubmissionLimits::default()).unwrap();
+    let submission = read_submission(paths, &SubmissionLimits::default(), &mut Unobserved).unwrap();
     let params: BTreeMap<_, _> = params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let options = GradeOptions { params, capture: Options { checksums: Checksums::Off, ..Options::default() } };
     grade(lab, &submission, &options, &mut Unobserved).unwrap()

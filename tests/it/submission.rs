@@ -8,9 +8,9 @@ use std::io::{Cursor, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use wirelab::Lang;
-use wirelab::grade::submission::{FileKind, Submission, SubmissionLimits, children, may_be_class, read, read_bytes};
+use wirelab::grade::submission::{self, FileKind, Submission, SubmissionLimits, children, may_be_class};
 use wirelab::logs::LogKind;
+use wirelab::{Error, Lang, Unobserved};
 use zip::write::SimpleFileOptions;
 
 use crate::support::{Scratch, crate_root, sample};
@@ -36,6 +36,14 @@ pub fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
         writer.write_all(bytes).unwrap();
     }
     writer.finish().unwrap().into_inner()
+}
+
+pub fn read(path: &Path, limits: &SubmissionLimits) -> Result<Submission, Error> {
+    submission::read(path, limits, &mut Unobserved)
+}
+
+pub fn read_bytes(name: &str, bytes: Arc<[u8]>, limits: &SubmissionLimits) -> Submission {
+    submission::read_bytes(name, bytes, limits, &mut Unobserved).unwrap()
 }
 
 pub fn unpacked(name: &str, bytes: Vec<u8>) -> Submission {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import fnmatch
+import io
 import os
 import re
 import shutil
@@ -28,6 +31,8 @@ _STATUS = {
     "not_assessable": "grade_not_assessable",
     "error": "grade_error",
 }
+#: The class list that lies beside the reports.
+SCORES = "scores.csv"
 #: Names that Windows keeps for devices.
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -35,7 +40,7 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 def run(given: argparse.Namespace) -> None:
     lang = given.lang or default_lang()
     lab = Lab(given.lab, given.labs)
-    submissions = _submissions(given.submissions, given.each)
+    submissions = _submissions(given.submissions, given.each, lab)
     if given.output is None and given.format == "html" and len(submissions) > 1:
         raise UsageError("several pages need a folder: name one with -o")
     params = _params(given.param)
@@ -50,6 +55,7 @@ def run(given: argparse.Namespace) -> None:
                 path = os.path.join(given.output, f"{name}.{_ENDINGS[given.format]}")
                 with _table.output(path) as out:
                     out.write(rendered(report, given.format, lang).encode())
+        _write_scores(os.path.join(given.output, SCORES), lab, submissions, results, given.student, lang)
         _show_summary(submissions, results, lang)
     elif given.format == "json":
         texts = [report.to_json() for report in graded]
@@ -65,6 +71,9 @@ def run(given: argparse.Namespace) -> None:
         if len(submissions) > 1:
             print("\n" + "─" * width + "\n")
             _show_summary(submissions, results, lang)
+    for path in given.submissions:
+        if not given.each and os.path.isdir(path) and _core.may_be_class(path):
+            print("wirelab: " + say(lang, "grade_each_hint", folder=printable(path)), file=sys.stderr)
     failures = [(path, one) for path, one in zip(submissions, results, strict=True) if not isinstance(one, Report)]
     for path, failure in failures:
         reason = _reason(failure, lang)
@@ -156,17 +165,65 @@ class _Run:
             sys.stderr.flush()
 
 
-def _submissions(given: Sequence[str], is_each: bool) -> list[str]:
+def _submissions(given: Sequence[str], is_each: bool, lab: Lab) -> list[str]:
+    if "" in given:
+        raise UsageError("the path of a submission is empty")
     if not is_each:
         return list(given)
     found = []
     for folder in given:
         if not os.path.isdir(folder):
             raise UsageError(f"--each takes folders of submissions; {folder} is none")
-        found += [os.fspath(path) for path in _core.submissions(folder)]
+        inside = [os.fspath(path) for path in _core.submissions(folder)]
+        if _is_one_submission(inside, lab):
+            raise UsageError(f"{folder} is one submission: its files are inputs of the lab; leave out --each")
+        found += inside
     if not found:
         raise UsageError(f"there is no submission in {', '.join(given)}")
     return found
+
+
+def _is_one_submission(paths: Sequence[str], lab: Lab) -> bool:
+    """Whether these files, by their names, are different inputs of the lab, and no submissions of several people."""
+    if any(os.path.isdir(path) for path in paths):
+        return False
+    named = set()
+    for one in lab.facts()["inputs"]:
+        # A pattern for any name tells nothing.
+        patterns = [pattern.lower() for pattern in one["match"] if not pattern.startswith("*.")]
+        for path in paths:
+            name = os.path.basename(path).lower()
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+                named.add(one["name"])
+    return len(named) > 1 and len(paths) > 1
+
+
+def _write_scores(
+    path: str, lab: Lab, submissions: Sequence[str], results: Sequence[Any], is_student: bool, lang: str
+) -> None:
+    """The class list: a row for each submission, a column for each check."""
+    checks = [one["id"] for one in lab.facts(lang)["checks"] if one["visible"] or not is_student]
+    with _table.output(path) as out:
+        text = io.TextIOWrapper(out, encoding="utf-8-sig", newline="", write_through=True)
+        rows = csv.writer(text)
+        rows.writerow(["name", "points", "of", "needs_review", "error", *checks])
+        for submission, report in zip(submissions, results, strict=True):
+            name = _harmless(os.path.basename(os.path.abspath(submission)))
+            if not isinstance(report, Report):
+                rows.writerow([name, "", "", "true", _harmless(_reason(report, lang)), *([""] * len(checks))])
+                continue
+            score, most = report._data.points()
+            got = {one["id"]: "" if one["counted"] == "excluded" else one["points"] for one in report.items}
+            error = say(lang, "grade_error") if report.status == "error" else ""
+            review = "true" if report.needs_review else "false"
+            rows.writerow([name, score, most, review, error, *(got.get(check, "") for check in checks)])
+        text.detach()
+
+
+def _harmless(text: str) -> str:
+    """Text that no spreadsheet takes for a formula, and in one line."""
+    text = printable(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
 
 
 def _params(given: Sequence[str] | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _arguments, _card, _core, _format, _text
+from .._errors import NotACaptureError
 from .._format import bits_per_s, count, duration, printable, rate, share, size
 from .._times import to_text
 from .._words import default_lang, say
@@ -23,10 +24,18 @@ _PAINT = {"error": "31;1", "warning": "33;1", "info": "36;1", "head": "1", "dim"
 
 def run(given: argparse.Namespace) -> None:
     lang = given.lang or default_lang()
-    with _reading.Progress(given.files, lang) as progress:
-        seen = _core.overview(
-            _arguments.inputs(given.files), _arguments.options(**_reading.options(given)), progress.callback
-        )
+    try:
+        with _reading.Progress(given.files, lang) as progress:
+            seen = _core.overview(
+                _arguments.inputs(given.files), _arguments.options(**_reading.options(given)), progress.callback
+            )
+    except NotACaptureError:
+        # Output of iperf3 and its like has tables too.
+        logs = [(file, _core.log(file) if os.path.isfile(file) else None) for file in given.files]
+        if any(log is None for _, log in logs):
+            raise
+        _show_logs([(file, log) for file, log in logs if log is not None], given.json, lang)
+        return
     if given.json:
         print(json.dumps(for_programs(seen), ensure_ascii=False, indent=2))
     else:
@@ -43,6 +52,33 @@ def for_programs(seen: Mapping[str, Any]) -> dict[str, Any]:
         "last_time": None if last is None else to_text(last),
         "duration_ns": None if first is None or last is None else last - first,
     }
+
+
+def _show_logs(logs: Sequence[tuple[str, _core.Log]], is_json: bool, lang: str) -> None:
+    """What logs hold: their tables, and what is to be said of them."""
+    if is_json:
+        every = [
+            {
+                "file": file,
+                "tools": log.kinds,
+                "tables": dict(log.tables),
+                "findings": [{"severity": s, "message_en": en, "message_zh": zh} for s, en, zh in log.findings],
+            }
+            for file, log in logs
+        ]
+        print(json.dumps(every, ensure_ascii=False, indent=2))
+        return
+    for at, (file, log) in enumerate(logs):
+        if at:
+            print()
+        print(f"{printable(os.path.basename(file))}  {say(lang, 'log_of', tools=', '.join(log.kinds))}\n")
+        for severity, en, zh in log.findings:
+            print(f"  {say(lang, 'severity_' + severity)}  {printable(zh if lang == 'zh' else en)}")
+        rows = [[name, count(number)] for name, number in log.tables]
+        head = [say(lang, "log_table"), say(lang, "log_rows")]
+        print("\n".join("  " + line for line in _text.columns([head, *rows], [False, True])))
+        first = next((name for name, number in log.tables if number), log.tables[0][0])
+        print("\n" + say(lang, "log_query", table=first, file=printable(file)))
 
 
 #: Least payload for which a goodput is shown.

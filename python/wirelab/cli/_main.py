@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .. import _core
+from .. import _core, _start
 from .._errors import UsageError, WirelabError
 from .._words import LANGUAGES, default_lang
 from . import _convert, _grade, _info, _labs, _match, _sql, _table
@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; a traceback never reaches the user."""
     lang = default_lang()
     try:
-        given = _parser().parse_args(arguments)
+        _start.begin()
+        parser = _parser()
+        given = parser.parse_args(_options_first(parser, sys.argv[1:] if arguments is None else list(arguments)))
         lang = getattr(given, "lang", None) or lang
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, ValueError):
@@ -54,6 +56,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("there is not enough memory for this", NOTHING_READ)
     except Exception as error:
         return _complain(f"wirelab has a fault, please report it: {type(error).__name__}: {error}", NOTHING_READ)
+
+
+def _options_first(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:
+    """The same arguments with options before files: argparse does not take files on both sides of an option."""
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    command = commands.choices.get(arguments[0]) if arguments else None
+    if command is None or any(isinstance(action, argparse._SubParsersAction) for action in command._actions):
+        return arguments
+    known = command._option_string_actions
+    options: list[str] = []
+    others: list[str] = []
+    rest = iter(arguments[1:])
+    for one in rest:
+        if one == "--":
+            others += rest
+        elif not one.startswith("-") or one == "-":
+            others.append(one)
+        else:
+            options.append(one)
+            near = [name for name in known if name == one] or [name for name in known if name.startswith(one)]
+            if len({known[name].dest for name in near}) == 1 and known[near[0]].nargs != 0:
+                options += [value for value in [next(rest, None)] if value is not None]
+    is_odd = any(one.startswith("-") and one != "-" for one in others)
+    return [arguments[0], *options, *(["--"] if is_odd else []), *others]
 
 
 def _listed(value: Any) -> list[str]:

@@ -11,13 +11,16 @@ from typing import Any
 
 from .. import _core
 from .._capture import open as open_capture
-from .._errors import UsageError
+from .._errors import NotACaptureError, UsageError
 from .._sql import QueryResult, sql
 from .._words import default_lang, say
 from . import _reading, _table
 
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
 _ROWS_AT_ONCE = 1024
+#: What files without a name of their own are called.
+_UNNAMED = "capture"
+_EMPTY = "empty:"
 
 
 def run(given: argparse.Namespace) -> None:
@@ -33,9 +36,7 @@ def run(given: argparse.Namespace) -> None:
     files = [file for several in captures.values() for file in several]
     with _reading.Progress(files, lang) as progress:
         options = _reading.options(given)
-        opened = {
-            name: open_capture(*several, progress=progress.callback, **options) for name, several in captures.items()
-        }
+        opened = _opened(captures, progress=progress.callback, **options)
         rows = sql(given.query, opened, _params(given.param), limits=_limits(given))
     with _table.output(given.output, files) as out:
         if given.format == "table":
@@ -60,9 +61,50 @@ def _captures(given: list[str]) -> dict[str, list[str]]:
     for one in given:
         match = _NAMED.fullmatch(one)
         # A file may have such a name itself.
-        name, file = match.groups() if match and not os.path.exists(one) else ("capture", one)
+        name, file = match.groups() if match and not os.path.exists(one) else (_UNNAMED, one)
         captures.setdefault(name, []).append(file)
     return captures
+
+
+def _opened(captures: dict[str, list[str]], **options: Any) -> dict[str, Any]:
+    """What has tables, by name. Logs without a name are called after their tool."""
+    opened: dict[str, Any] = {}
+    logs: list[_core.Log] = []
+    for name, files in captures.items():
+        of_capture = []
+        for file in files:
+            log = _log(file)
+            if log is None:
+                of_capture.append(file)
+            elif name == _UNNAMED:
+                logs.append(log)
+            elif len(files) > 1:
+                raise UsageError(f"{name} stands for a log and for another file; give each a name of its own")
+            else:
+                opened[name] = log
+        if of_capture:
+            opened[name] = open_capture(*of_capture, **options)
+    for log in logs:
+        kind, number = log.kinds[0], 2
+        name = kind
+        while name in opened:
+            name, number = f"{kind}_{number}", number + 1
+        opened[name] = log
+    return opened
+
+
+def _log(file: str) -> _core.Log | None:
+    """The log in a file that is no capture; ``empty:KIND`` is one without rows."""
+    kind = file.removeprefix(_EMPTY)
+    if kind != file and not os.path.exists(file):
+        return _core.empty_log(kind)
+    if not os.path.isfile(file):
+        return None
+    try:
+        open_capture(file)
+    except NotACaptureError:
+        return _core.log(file)
+    return None
 
 
 def _params(given: list[str] | None) -> dict[str, Any]:

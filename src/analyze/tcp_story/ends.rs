@@ -48,6 +48,8 @@ pub struct Ends {
     /// The client's first ACK after the SYN.
     done: Option<Mark>,
     refused: Option<Mark>,
+    /// An ICMP error that says that the SYN did not arrive.
+    unreachable: Option<Mark>,
     /// The server sent something that is no SYN,ACK: it must have answered, though that was not captured.
     heard_of_server: bool,
     fin: [bool; 2],
@@ -91,6 +93,14 @@ impl Ends {
         if s.has(FIN) {
             self.fin[dir] = true;
             self.closed_by.get_or_insert("fin");
+        }
+    }
+
+    /// An ICMP "unreachable" quotes a segment of `sender`: it answers the SYN, as long as nothing else does.
+    pub fn on_unreachable(&mut self, sender: u8, now: Mark) {
+        let is_open = self.syn.is_some() && self.syn_ack.is_none() && !self.heard_of_server;
+        if is_open && self.client == Some(sender & 1) {
+            self.unreachable.get_or_insert(now);
         }
     }
 
@@ -196,15 +206,17 @@ impl Ends {
             "complete" => (EventKind::Handshake, client, self.done.unwrap_or(last)),
             "refused" => (EventKind::Refused, client ^ 1, self.refused.unwrap_or(last)),
             "half_open" => (EventKind::HalfOpen, client, last),
-            _ => (EventKind::NoAnswer, client ^ 1, last),
+            _ => (EventKind::NoAnswer, client ^ 1, self.unreachable.unwrap_or(last)),
         };
+        let is_turned_away = kind == EventKind::NoAnswer && self.unreachable.is_some();
         let mut frames = first.frames.clone();
         if let Some(syn_ack) = self.syn.as_ref().and(self.syn_ack.as_ref()) {
             syn_ack.frames.list().iter().for_each(|frame_no| frames.add(Mark { frame_no: *frame_no, ..syn_ack.first }));
         }
-        if matches!(kind, EventKind::Handshake | EventKind::Refused) {
+        if matches!(kind, EventKind::Handshake | EventKind::Refused) || is_turned_away {
             frames.add(end);
         }
-        events.push(Event { end_ns: end.time_ns, count: syns, frames, ..Event::at(kind, dir, first.first) });
+        let cause = is_turned_away.then_some("unreachable");
+        events.push(Event { end_ns: end.time_ns, count: syns, cause, frames, ..Event::at(kind, dir, first.first) });
     }
 }

@@ -140,6 +140,11 @@ pub struct Story {
 }
 
 impl Story {
+    /// An ICMP "unreachable" about a segment that `sender` sent.
+    pub fn on_unreachable(&mut self, sender: u8, now: Mark) {
+        self.ends.on_unreachable(sender, now);
+    }
+
     /// The next segment; not for copies of packets that were captured before. `file` is the file of its frame.
     pub fn on_segment(&mut self, s: &Segment<'_>, file: u16) {
         if s.checksum == Checksum::Bad {

@@ -128,6 +128,30 @@ fn a_syn_answered_by_rst_is_refused_and_one_answered_by_nothing_is_not_answered(
 }
 
 #[test]
+fn an_icmp_unreachable_that_quotes_the_syn_turns_it_away() {
+    let mut tale = Tale::default();
+    tale.fresh(0, Segment { flags: SYN, seq: 100, ..client() });
+    let told = Mark { file: 0, frame_no: 7, time_ns: 3 * MS };
+    // What is said of the other end's segments does not concern the SYN.
+    tale.story.on_unreachable(1, Mark { time_ns: MS, ..told });
+    tale.story.on_unreachable(0, told);
+    tale.story.on_unreachable(0, Mark { time_ns: 9 * MS, ..told });
+    let event = tale.only(EventKind::NoAnswer);
+    assert_eq!(
+        (event.dir, event.end_ns, event.cause, event.frames.list()),
+        (1, 3 * MS, Some("unreachable"), &[1, 7][..])
+    );
+    assert_eq!(tale.finish().1.handshake, "no_answer");
+
+    // A host that answered is reached, whatever comes later.
+    let mut tale = Tale::default();
+    tale.fresh(0, Segment { flags: SYN, seq: 100, ..client() });
+    tale.fresh(MS, Segment { flags: SYN | ACK, seq: 500, ack: 101, ..server() });
+    tale.story.on_unreachable(0, told);
+    assert_eq!(tale.only(EventKind::HalfOpen).cause, None);
+}
+
+#[test]
 fn a_client_that_resets_the_answer_leaves_a_half_open_connection() {
     let mut tale = Tale::default();
     tale.fresh(0, Segment { flags: SYN, seq: 100, ..client() });

@@ -10,14 +10,14 @@ use super::evidence;
 use super::inputs::{InputState, Presence};
 use super::reasons::{self, Titles, Why};
 use crate::error::Error;
-use crate::grade::feedback::Words;
-use crate::grade::fill::Places;
+use crate::grade::SUBMISSION_SCHEMA;
 use crate::grade::lab::Lab;
 use crate::grade::needs;
-use crate::grade::report::{Both, Counted, Evidence, Item, Measured, QualityFinding, points_text};
+use crate::grade::report::{Counted, Evidence, Item, Measured, QualityFinding};
 use crate::grade::rubric::{
     Check, Expect, Expected, OnDamage, Outcome, Rows, Tolerance, WhenNotAssessable, qualifiers,
 };
+use crate::grade::submission::InputKind;
 use crate::grade::units::Unit;
 use crate::observe::Observer;
 use crate::sql::{self, Value};
@@ -46,17 +46,19 @@ pub(super) struct Bench<'a> {
 }
 
 /// What a check's query showed.
-struct Found {
-    outcome: Outcome,
-    points: Decimal,
+pub(super) struct Found {
+    pub outcome: Outcome,
+    pub points: Decimal,
     /// Words by name, the best first.
-    say: Vec<String>,
-    measured: Vec<Measured>,
-    columns: Vec<String>,
-    row: Vec<Value>,
-    why: Option<Why>,
+    pub say: Vec<String>,
+    pub measured: Vec<Measured>,
+    pub columns: Vec<String>,
+    pub row: Vec<Value>,
+    pub why: Option<Why>,
     /// The expectation that the words speak of.
-    focus: usize,
+    pub focus: usize,
+    /// Words that are added to the message.
+    pub notes: Vec<String>,
 }
 
 impl Found {
@@ -70,6 +72,7 @@ impl Found {
             row: Vec::new(),
             why: Some(why),
             focus: 0,
+            notes: Vec::new(),
         }
     }
 }
@@ -97,6 +100,7 @@ impl Bench<'_> {
             found.outcome = Outcome::NotAssessable;
             found.points = Decimal::ZERO;
             found.say.clear();
+            found.notes.clear();
             found.why = Some(Why::Damaged(damage.clone()));
         }
         let (shown, evidence_fault) = self.evidence(check, &found, observer)?;
@@ -125,7 +129,11 @@ impl Bench<'_> {
             let Some(input) = self.inputs.iter().find(|input| input.name == *name) else { continue };
             match &input.presence {
                 Presence::Present => {}
-                Presence::Missing => return Ok(Found::open(Why::MissingInput(name.clone()))),
+                Presence::Missing => {
+                    let is_free = !input.required && check.not_assessable == WhenNotAssessable::Exclude;
+                    let why = if is_free { Why::NotHandedIn } else { Why::MissingInput };
+                    return Ok(Found::open(why(name.clone())));
+                }
                 Presence::Ambiguous => {
                     return Ok(Found::open(Why::Ambiguous { name: name.clone(), files: input.files.join(", ") }));
                 }
@@ -202,10 +210,28 @@ impl Bench<'_> {
             row: Vec::new(),
             why: (check.on_no_rows != Outcome::Pass).then_some(Why::NoRows),
             focus: 0,
+            notes: Vec::new(),
         })
     }
 
     fn judge_row(
+        &self,
+        check: &Check,
+        columns: &[String],
+        row: Vec<Value>,
+        observer: &mut dyn Observer,
+    ) -> Result<Found, Unanswered> {
+        let mut notes = Vec::new();
+        for note in &check.notes {
+            if is_true(&self.asker.value(&note.when, columns, &row, check.time_limit_s, observer)?) {
+                notes.push(note.say.clone());
+            }
+        }
+        let found = self.compare_row(check, columns, row, observer)?;
+        Ok(Found { notes, ..found })
+    }
+
+    fn compare_row(
         &self,
         check: &Check,
         columns: &[String],
@@ -228,6 +254,7 @@ impl Bench<'_> {
             row,
             why: None,
             focus: 0,
+            notes: Vec::new(),
         };
         let at = |wanted: Shown| shown.iter().position(|one| *one == wanted);
         if shown.iter().all(|one| *one == Shown::Met) {
@@ -356,6 +383,7 @@ impl Bench<'_> {
         let is_lost = found.outcome != Outcome::Pass;
         let (message, own_hint) = self.words(check, &found, &places);
         let message = message.or_else(|| reason.as_ref().map(|reason| reason.message.clone())).unwrap_or_default();
+        let message = self.with_notes(check, &found.notes, &places, message);
         let of_reason = found.why.as_ref().map(|why| reasons::hint(why, self.lab, &self.titles));
         let of_check = self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
         let hint = match (own_hint, found.outcome, of_reason) {
@@ -369,6 +397,7 @@ impl Bench<'_> {
             || (found.outcome == Outcome::NotAssessable
                 && check.not_assessable == WhenNotAssessable::ZeroAndReview
                 && !matches!(found.why, Some(Why::DependsOn(_))))
+            || (found.outcome == Outcome::NotAssessable && found.why.as_ref().is_some_and(Why::is_defect))
             || (check.review && matches!(found.outcome, Outcome::Fail | Outcome::Partial));
         let searched = match &found.why {
             _ if !is_lost || has_frames => None,
@@ -397,9 +426,35 @@ impl Bench<'_> {
             tags: check.tags.clone(),
             inputs: check.inputs.clone(),
             sql: check.sql.trim().to_owned(),
+            sources: self.sources(check),
             evidence: shown,
             searched,
         }
+    }
+
+    /// What the queries of the check read, as `wirelab sql` names it; none where that cannot be.
+    fn sources(&self, check: &Check) -> Option<Vec<String>> {
+        if qualifiers(&check.sql).contains(SUBMISSION_SCHEMA) {
+            return None;
+        }
+        let input = |name: &String| self.inputs.iter().find(|input| input.name == *name);
+        let mut sources = Vec::new();
+        for name in &check.inputs {
+            let input = input(name).filter(|input| input.kind != InputKind::Text)?;
+            match (&input.presence, input.files.as_slice()) {
+                (Presence::Present, [file]) => sources.push(format!("{name}={file}")),
+                _ => return None,
+            }
+        }
+        let optional = check.optional_inputs.iter().filter(|name| qualifiers(&check.sql).contains(name.as_str()));
+        for input in optional.filter_map(input) {
+            let source = match (&input.presence, input.files.as_slice()) {
+                (Presence::Present, [file]) => file.clone(),
+                _ => format!("empty:{}", input.kind.name()),
+            };
+            sources.push(format!("{}={source}", input.name));
+        }
+        Some(sources)
     }
 
     /// A check that waits for another is treated as that one is, where that could not be assessed.
@@ -416,79 +471,5 @@ impl Bench<'_> {
             WhenNotAssessable::Exclude if !waits_for_a_loss => Counted::Excluded,
             _ => Counted::Zero,
         }
-    }
-
-    /// The lab's words for the outcome: message and hint.
-    fn words(&mut self, check: &Check, found: &Found, places: &Places) -> (Option<Both>, Option<Both>) {
-        let names: Vec<&str> = found.say.iter().map(String::as_str).collect();
-        let lab = self.lab;
-        let of = |lang, name: &str| -> Option<&Words> { lab.words(lang).checks.get(&check.id)?.outcomes.get(name) };
-        use crate::words::Lang::{En, Zh};
-        let chosen = names.iter().find_map(|name| Some((*name, of(En, name)?, of(Zh, name)?)));
-        let Some((name, en, zh)) = chosen else { return (None, None) };
-        self.said.insert((check.id.clone(), name.to_owned()));
-        let message = Both { en: en.message.clone(), zh: zh.message.clone() };
-        let hint = en.hint.clone().zip(zh.hint.clone()).map(|(en, zh)| Both { en, zh });
-        let message = self.fill_both(check, &message, places);
-        (Some(message), hint.map(|hint| self.fill_both(check, &hint, places)))
-    }
-
-    /// A text in both languages, where both have it.
-    fn text(&self, of: impl Fn(&Lab, crate::words::Lang) -> Option<String>) -> Option<Both> {
-        use crate::words::Lang::{En, Zh};
-        Some(Both { en: of(self.lab, En)?, zh: of(self.lab, Zh)? })
-    }
-
-    fn fill(&mut self, check: &Check, text: &str, places: &Places) -> Both {
-        self.fill_both(check, &Both { en: text.to_owned(), zh: text.to_owned() }, places)
-    }
-
-    fn fill_both(&mut self, check: &Check, text: &Both, places: &Places) -> Both {
-        let mut unfilled = BTreeSet::new();
-        let filled = Both::new(|lang| places.fill(text.get(lang), lang, &mut unfilled));
-        self.unfilled.extend(unfilled.into_iter().map(|name| (check.id.clone(), name)));
-        filled
-    }
-
-    fn places(&self, check: &Check, found: &Found, shown: &[Evidence]) -> Places {
-        let mut places = Places::default();
-        for param in &self.lab.rubric.params {
-            let value = self.params.get(&param.name).cloned().unwrap_or(Value::Null);
-            places.value(format!("param.{}", param.name), value, param.unit);
-        }
-        for input in self.inputs {
-            let files = input.files.join(", ");
-            if files.is_empty() {
-                places.value(format!("input.{}", input.name), Value::Null, None);
-            } else {
-                places.text(format!("input.{}", input.name), files);
-            }
-        }
-        let unit_of = |column: &str| {
-            let expect = check.expect.iter().find(|expect| expect.column == column);
-            expect.and_then(|expect| expect.unit).or_else(|| Unit::of_column(column))
-        };
-        for (at, column) in found.columns.iter().enumerate() {
-            let value = found.row.get(at).cloned().unwrap_or(Value::Null);
-            places.value(column.clone(), value, unit_of(column));
-        }
-        for (at, measured) in found.measured.iter().enumerate() {
-            let expected = reasons::expected(measured);
-            let (value, unit) = (measured.value.clone(), measured.unit);
-            if at == found.focus {
-                places.value("measured", value.clone(), unit);
-                places.words("expected", expected.en.clone(), expected.zh.clone());
-            }
-            places.value(format!("measured.{}", measured.column), value, unit);
-            places.words(format!("expected.{}", measured.column), expected.en, expected.zh);
-        }
-        let frames: Vec<_> = shown.iter().flat_map(|evidence| &evidence.frames).map(u64::to_string).collect();
-        places.text("frame", frames.first().cloned().unwrap_or_else(|| "–".to_owned()));
-        places.text("frame_count", frames.len().to_string());
-        places.text("frames", if frames.is_empty() { "–".to_owned() } else { frames.join(", ") });
-        places.text("filter", "");
-        places.text("points", points_text(found.points));
-        places.text("max_points", points_text(check.points));
-        places
     }
 }

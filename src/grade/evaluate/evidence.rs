@@ -32,7 +32,9 @@ pub(super) fn of_answer(answer: &sql::Rows, input: Option<&str>, inputs: &[Input
             Some(at) => at,
             None => {
                 let file = input.as_deref().and_then(|name| file_of(inputs, name, file_no));
-                found.push((input.clone(), file_no, empty(input, file)));
+                let state = inputs.iter().find(|state| Some(&state.name) == input.as_ref());
+                let start_ns = state.and_then(|state| state.start_ns);
+                found.push((input.clone(), file_no, Evidence { start_ns, ..empty(input, file) }));
                 found.len() - 1
             }
         };
@@ -94,6 +96,7 @@ fn empty(input: Option<String>, file: Option<String>) -> Evidence {
         frames: Vec::new(),
         has_more: false,
         first_time_ns: None,
+        start_ns: None,
         filter: None,
         columns: Vec::new(),
         rows: Vec::new(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::tables::{lines_source, submission_source};
 use super::{GradeOptions, ask::Asker};
 use crate::RoceEndpoint;
+use crate::capture::Input;
 use crate::error::Error;
 use crate::grade::SUBMISSION_SCHEMA;
 use crate::grade::lab::Lab;
@@ -14,7 +15,7 @@ use crate::grade::rubric::{Check, Rubric};
 use crate::grade::submission::{
     Assigned, Content, InputAssignment, InputKind, InputSpec, Submission, SubmittedFile, assign,
 };
-use crate::logs::{self, Log, LogKind};
+use crate::logs::{self, Log, LogError, LogKind};
 use crate::observe::Observer;
 use crate::open::Capture;
 use crate::options::{Checksums, Options};
@@ -24,6 +25,11 @@ use crate::tables::{TABLES, TableId};
 /// Captures up to this size are read once, with all tables that the rubric names; of larger ones each query takes the
 /// columns it needs.
 const READ_AT_ONCE_BYTES: u64 = 64 << 20;
+/// Bytes that a compressed capture may always grow to, and how many times its size beyond: what it holds ends up in memory.
+const DECOMPRESSED_BYTES: u64 = 128 << 20;
+const DECOMPRESSED_RATIO: u64 = 10;
+/// Compressed captures up to this size are read once.
+const READ_AT_ONCE_COMPRESSED_BYTES: u64 = 8 << 20;
 /// Time for the queries that list findings.
 const LISTING_TIME_S: u64 = 60;
 /// Findings of one input that a report lists.
@@ -33,6 +39,10 @@ const MOST_FINDINGS: usize = 100;
 #[derive(Debug)]
 pub(super) struct InputState {
     pub name: String,
+    pub kind: InputKind,
+    pub required: bool,
+    /// Time of the first frame, of a capture.
+    pub start_ns: Option<i64>,
     /// Names of its files in the submission.
     pub files: Vec<String>,
     pub presence: Presence,
@@ -73,7 +83,14 @@ pub(super) fn open(
     let mut quality = Vec::new();
     for (spec, assigned) in specs.iter().zip(&assignment.inputs) {
         let name = |at: &usize| submission.files.get(*at).map(|file| file.name.clone());
-        let mut state = InputState { name: spec.name.clone(), files: Vec::new(), presence: Presence::Missing };
+        let mut state = InputState {
+            name: spec.name.clone(),
+            kind: spec.kind,
+            required: spec.required,
+            start_ns: None,
+            files: Vec::new(),
+            presence: Presence::Missing,
+        };
         match &assigned.outcome {
             Assigned::Missing { .. } => {}
             Assigned::Ambiguous { candidates } => {
@@ -84,9 +101,10 @@ pub(super) fn open(
                 let Some(file) = submission.files.get(*at) else { continue };
                 state.files = vec![file.name.clone()];
                 match read(spec, file, &lab.rubric, &run, observer) {
-                    Ok((source, findings)) => {
+                    Ok(Readout { source, findings, start_ns }) => {
                         sources.push((spec.name.clone(), source));
                         quality.extend(findings);
+                        state.start_ns = start_ns;
                         state.presence = Presence::Present;
                     }
                     Err(Unread::Cancelled) => return Err(Error::Cancelled),
@@ -95,6 +113,10 @@ pub(super) fn open(
                     }
                 }
             }
+        }
+        // Views may read what need not be there.
+        if !spec.required && !matches!(state.presence, Presence::Present) {
+            sources.push((spec.name.clone(), without_rows(spec.kind)?));
         }
         inputs.push(state);
     }
@@ -140,7 +162,24 @@ enum Unread {
     Because(Both),
 }
 
-type Readout = (Arc<dyn Source>, Vec<QualityFinding>);
+struct Readout {
+    source: Arc<dyn Source>,
+    findings: Vec<QualityFinding>,
+    start_ns: Option<i64>,
+}
+
+/// All tables that an input of this kind has, and no row.
+fn without_rows(kind: InputKind) -> Result<Arc<dyn Source>, Error> {
+    /// The head of a pcap file of Ethernet frames.
+    const EMPTY_PCAP: [u8; 24] = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+    Ok(match kind {
+        InputKind::Capture => {
+            Arc::new(crate::open::open([Input::Bytes(Arc::from(EMPTY_PCAP.as_slice()))], &Options::default())?)
+        }
+        InputKind::Log(kind) => Arc::new(logs::empty(kind)),
+        InputKind::Text => lines_source(&[])?,
+    })
+}
 
 fn read(
     spec: &InputSpec,
@@ -154,14 +193,16 @@ fn read(
         InputKind::Capture => capture(spec, file, rubric, options, observer),
         InputKind::Log(kind) => {
             let bytes = file.bytes().map_err(because)?;
-            let log =
-                logs::read(kind, &bytes).map_err(|error| Unread::Because(Both::new(|lang| error.message(lang))))?;
+            let log = logs::read_observed(kind, &bytes, observer).map_err(|error| match error {
+                LogError::Cancelled => Unread::Cancelled,
+                error => Unread::Because(Both::new(|lang| error.message(lang))),
+            })?;
             let findings = of_log(&log, spec, file);
-            Ok((Arc::new(log), findings))
+            Ok(Readout { source: Arc::new(log), findings, start_ns: None })
         }
         InputKind::Text => {
             let bytes = file.bytes().map_err(because)?;
-            Ok((lines_source(&bytes).map_err(because)?, Vec::new()))
+            Ok(Readout { source: lines_source(&bytes).map_err(because)?, findings: Vec::new(), start_ns: None })
         }
     }
 }
@@ -177,15 +218,40 @@ fn capture(
     if options.checksums == Checksums::Auto {
         options.checksums = Checksums::On;
     }
+    options.limits.decompress_free_bytes = options.limits.decompress_free_bytes.min(DECOMPRESSED_BYTES);
+    options.limits.decompress_ratio = options.limits.decompress_ratio.min(DECOMPRESSED_RATIO);
     let because = |error: Error| unread(error, file);
     let capture = crate::open::open([file.input()], &options).map_err(because)?;
+    let named = tables_of(rubric, &spec.name);
     let mut tables = vec![TableId::CaptureQuality];
-    if file.size < READ_AT_ONCE_BYTES {
-        tables.extend(tables_of(rubric, &spec.name));
+    let most = if file.is_compressed { READ_AT_ONCE_COMPRESSED_BYTES } else { READ_AT_ONCE_BYTES };
+    if file.size < most {
+        tables.extend(&named);
     }
     capture.load(&tables, observer).map_err(because)?;
     let findings = of_capture(&capture, spec, file, observer).map_err(because)?;
-    Ok((Arc::new(capture), findings))
+    let start_ns = start(&capture, &named, observer).map_err(because)?;
+    Ok(Readout { source: Arc::new(capture), findings, start_ns })
+}
+
+/// Time of a capture's first frame, from a table that is needed anyway.
+fn start(capture: &Capture, named: &[TableId], observer: &mut dyn Observer) -> Result<Option<i64>, Error> {
+    let has = |table: &TableId, name: &str| table.definition().columns.iter().any(|column| column.name == name);
+    let Some(table) = named.iter().find(|table| has(table, "time") && has(table, "time_rel_ns")) else {
+        return Ok(None);
+    };
+    let asker =
+        Asker::new(vec![("capture".to_owned(), Arc::new(capture.clone()) as Arc<dyn Source>)], Default::default());
+    let sql = format!("SELECT time - time_rel_ns FROM {} WHERE time - time_rel_ns IS NOT NULL", table.name());
+    match asker.ask(&sql, 1, LISTING_TIME_S, observer) {
+        Ok(answer) => Ok(match answer.rows.first().and_then(|row| row.first()) {
+            Some(Value::Integer(ns)) => Some(*ns),
+            _ => None,
+        }),
+        Err(super::ask::Unanswered::Cancelled) => Err(Error::Cancelled),
+        // Without it, times are shown as they are.
+        Err(_) => Ok(None),
+    }
 }
 
 fn unread(error: Error, file: &SubmittedFile) -> Unread {

@@ -7,6 +7,7 @@ mod evidence;
 mod inputs;
 mod reasons;
 mod tables;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -48,13 +49,17 @@ pub fn grade(
 }
 
 /// Several files as one submission, or what one path holds.
-pub fn read_submission(paths: &[PathBuf], limits: &SubmissionLimits) -> Result<Submission, Error> {
+pub fn read_submission(
+    paths: &[PathBuf],
+    limits: &SubmissionLimits,
+    observer: &mut dyn Observer,
+) -> Result<Submission, Error> {
     if let [path] = paths {
-        return submission::read(path, limits);
+        return submission::read(path, limits, observer);
     }
     let mut parts = Vec::with_capacity(paths.len());
     for path in paths {
-        parts.push(submission::read(path, limits)?);
+        parts.push(submission::read(path, limits, observer)?);
     }
     let mut parts = parts.into_iter();
     let Some(mut whole) = parts.next() else {

@@ -2,7 +2,7 @@
 
 use crate::grade::lab::Lab;
 use crate::grade::needs;
-use crate::grade::report::{Both, Measured, QualityFinding, Reason};
+use crate::grade::report::{Both, Measured, OPTIONAL_INPUT, QualityFinding, Reason};
 use crate::grade::rubric::{Check, Op};
 use crate::grade::units::{pair, readable};
 use crate::words::{Lang, say};
@@ -12,6 +12,8 @@ pub(super) enum Why {
     /// Waits for a check that did not pass.
     DependsOn(String),
     MissingInput(String),
+    /// An input that need not be handed in, and was not: the check leaves the total.
+    NotHandedIn(String),
     /// Several files could be the input.
     Ambiguous {
         name: String,
@@ -41,6 +43,7 @@ impl Why {
         match self {
             Self::DependsOn(_) => "depends_on",
             Self::MissingInput(_) => "missing_input",
+            Self::NotHandedIn(_) => OPTIONAL_INPUT,
             Self::Ambiguous { .. } => "ambiguous_input",
             Self::Unreadable { .. } => "unreadable_input",
             Self::Unmet { .. } => "unmet_need",
@@ -58,6 +61,11 @@ impl Why {
         matches!(self, Self::SqlFailed(_) | Self::TimeLimit(_) | Self::WrongType(_))
     }
 
+    /// Whether what was handed in is at fault: nobody may gain by that unseen.
+    pub fn is_defect(&self) -> bool {
+        matches!(self, Self::Ambiguous { .. } | Self::Unreadable { .. } | Self::Unmet { .. } | Self::Damaged(_))
+    }
+
     /// Whether the check's query was answered, so that frames can be looked for.
     pub fn has_answer(&self) -> bool {
         matches!(self, Self::Damaged(_) | Self::NoRows | Self::Null(_) | Self::WrongType(_))
@@ -72,7 +80,7 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
         let key = format!("grade.reason.{}", why.code());
         match why {
             Why::DependsOn(other) => say(lang, &key, &[("check", &title(titles, other, lang))]),
-            Why::MissingInput(name) => say(lang, &key, &[("input", &input(lab, name, lang))]),
+            Why::MissingInput(name) | Why::NotHandedIn(name) => say(lang, &key, &[("input", &input(lab, name, lang))]),
             Why::Ambiguous { name, files } => say(lang, &key, &[("input", &input(lab, name, lang)), ("files", files)]),
             Why::Unreadable { file, why } => say(lang, &key, &[("file", file), ("why", &why.get(lang))]),
             Why::Unmet { need, finding } => {
@@ -105,7 +113,7 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
 pub(super) fn hint(why: &Why, lab: &Lab, titles: &Titles) -> Both {
     Both::new(|lang| match why {
         Why::DependsOn(other) => say(lang, "grade.reason.depends_on_hint", &[("check", &title(titles, other, lang))]),
-        Why::MissingInput(name) | Why::Ambiguous { name, .. } => {
+        Why::MissingInput(name) | Why::NotHandedIn(name) | Why::Ambiguous { name, .. } => {
             let (kind, patterns) = lab
                 .rubric
                 .input(name)
@@ -128,7 +136,7 @@ pub(super) fn hint(why: &Why, lab: &Lab, titles: &Titles) -> Both {
 /// What was looked for where the check's query was not asked.
 pub(super) fn searched(why: &Why, lab: &Lab, check: &Check) -> String {
     match why {
-        Why::MissingInput(name) | Why::Ambiguous { name, .. } => {
+        Why::MissingInput(name) | Why::NotHandedIn(name) | Why::Ambiguous { name, .. } => {
             lab.rubric.input(name).map_or(String::new(), |input| {
                 let patterns = input.patterns.join(" ");
                 format!("{}: {} {patterns}", input.name, input.kind).trim_end().to_owned()

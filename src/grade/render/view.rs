@@ -5,9 +5,8 @@ use rust_decimal::prelude::ToPrimitive;
 use serde::Serialize;
 
 use super::wrap::printable;
-use crate::grade::SUBMISSION_SCHEMA;
-use crate::grade::report::{Counted, Evidence, Item, Measured, Report, points_text, time_text};
-use crate::grade::rubric::{Op, Outcome, Visibility, bound_names, qualifiers};
+use crate::grade::report::{Counted, Evidence, Item, Measured, Report, is_time, points_text, time_text};
+use crate::grade::rubric::{Op, Outcome, Visibility, bound_names};
 use crate::grade::units::{Unit, exact, pair, readable};
 use crate::sql::Value;
 use crate::words::{Lang, say};
@@ -244,21 +243,9 @@ fn notes(item: &Item, lang: Lang) -> Vec<String> {
     notes
 }
 
-/// `wirelab sql '…' jumbo=file.pcap --param mtu=9000`, where all that the query reads are captures.
+/// `wirelab sql '…' jumbo=file.pcap --param mtu=9000`, where that can run the query.
 fn command(item: &Item, report: &Report) -> Option<String> {
-    let words = qualifiers(&item.sql);
-    if words.contains(SUBMISSION_SCHEMA) {
-        return None;
-    }
-    let read: Vec<_> = item.inputs.iter().collect();
-    let file_of = |input: &String| {
-        let mut files = report.submission.files.iter().filter(|file| file.input.as_ref() == Some(input));
-        files.next().filter(|file| file.kind == "capture").map(|file| format!("{input}={}", file.name))
-    };
-    let files: Vec<String> = read.into_iter().map(file_of).collect::<Option<_>>()?;
-    if files.is_empty() {
-        return None;
-    }
+    let files = item.sources.as_ref().filter(|files| !files.is_empty())?;
     let mut parts = vec!["wirelab sql".to_owned(), shell_quoted(item.sql.trim())];
     parts.extend(files.iter().map(|file| shell_quoted(file)));
     for name in bound_names(&item.sql) {
@@ -322,14 +309,22 @@ fn frames(evidence: &Evidence, lang: Lang) -> Option<String> {
 }
 
 fn table(evidence: &[Evidence], lang: Lang) -> Option<Table> {
-    let rows: Vec<_> = evidence.iter().flat_map(|one| &one.rows).collect();
     let head = evidence.iter().find(|one| !one.columns.is_empty())?.columns.clone();
-    let cell = |column: &String, value: &Value| match value {
-        Value::Integer(ns) if column == "time" || column.ends_with("_time") => time_text(*ns),
-        value => printable(&exact(value, Unit::of_column(column), lang)),
+    let cell = |one: &Evidence, column: &String, value: &Value| match (value, one.start_ns) {
+        (Value::Integer(ns), Some(start)) if is_time(column) => since(*ns - start),
+        (Value::Integer(ns), None) if is_time(column) => time_text(*ns),
+        (value, _) => printable(&exact(value, Unit::of_column(column), lang)),
     };
-    let row = |row: &&std::collections::BTreeMap<String, Value>| -> Vec<String> {
-        head.iter().map(|column| row.get(column).map_or(String::new(), |value| cell(column, value))).collect()
+    let row = |one: &Evidence, row: &std::collections::BTreeMap<String, Value>| -> Vec<String> {
+        head.iter().map(|column| row.get(column).map_or(String::new(), |value| cell(one, column, value))).collect()
     };
-    Some(Table { rows: rows.iter().map(row).collect(), head })
+    let rows = evidence.iter().flat_map(|one| one.rows.iter().map(|values| row(one, values)).collect::<Vec<_>>());
+    Some(Table { rows: rows.collect(), head })
+}
+
+/// Seconds since the first frame, as Wireshark shows them.
+fn since(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let us = ns.unsigned_abs() / 1000;
+    format!("{sign}{}.{:06} s", us / 1_000_000, us % 1_000_000)
 }

@@ -1,10 +1,14 @@
 //! One `[[check]]`.
 
+use std::collections::BTreeSet;
+
 use rust_decimal::Decimal;
 
 use super::parse::{is_name, qualifiers, unit};
+use super::views::{self, View};
 use super::{
-    Check, Expect, Expected, Input, OnDamage, Op, Outcome, Partial, Rows, Tolerance, Visibility, WhenNotAssessable,
+    Check, Expect, Expected, Input, Note, OnDamage, Op, Outcome, Partial, Rows, Tolerance, Visibility,
+    WhenNotAssessable,
 };
 use crate::grade::SUBMISSION_SCHEMA;
 use crate::grade::document::{Section, did_you_mean};
@@ -13,7 +17,7 @@ use crate::grade::needs;
 use crate::grade::params::Param;
 use crate::sql::Value;
 
-pub(super) const CHECK_KEYS: [&str; 20] = [
+pub(super) const CHECK_KEYS: [&str; 21] = [
     "id",
     "group",
     "points",
@@ -24,6 +28,7 @@ pub(super) const CHECK_KEYS: [&str; 20] = [
     "rows",
     "expect",
     "partial",
+    "note",
     "on_no_rows",
     "on_null",
     "not_assessable",
@@ -37,12 +42,21 @@ pub(super) const CHECK_KEYS: [&str; 20] = [
 ];
 pub(super) const EXPECT_KEYS: [&str; 7] = ["col", "op", "value", "sql", "tolerance", "unit", "say"];
 pub(super) const PARTIAL_KEYS: [&str; 3] = ["when", "points", "say"];
+pub(super) const NOTE_KEYS: [&str; 2] = ["when", "say"];
 
 const DEFAULT_TIME_LIMIT_S: u64 = 10;
 const MOST_TIME_LIMIT_S: u64 = 600;
 
+/// What the rubric says before its checks.
+pub(super) struct Known<'a> {
+    pub inputs: &'a [Input],
+    pub params: &'a [Param],
+    pub views: &'a [View],
+}
+
 /// `earlier` are the checks above this one in the file.
-pub(super) fn read(mut section: Section<'_>, inputs: &[Input], params: &[Param], earlier: &[Check]) -> Check {
+pub(super) fn read(mut section: Section<'_>, known: &Known<'_>, earlier: &[Check]) -> Check {
+    let Known { inputs, params, views } = *known;
     let id = section.required_text("id");
     if !id.is_empty() && !is_name(&id) {
         section.problem_at("id", format!("{id} is no name for a check: small letters, digits and _, a letter first"));
@@ -93,17 +107,24 @@ pub(super) fn read(mut section: Section<'_>, inputs: &[Input], params: &[Param],
             DEFAULT_TIME_LIMIT_S
         }
     };
+    let notes = section.sections("note", "note").iter().map(read_note).collect();
+    let own = [Some(sql.as_str()), evidence.as_deref()];
+    let of_views = own.into_iter().flatten().flat_map(|sql| views::texts(sql, views)).flat_map(qualifiers).collect();
+    let (read, optional_inputs) = read_inputs(&section, inputs, &own, &of_views, &needs);
     let check = Check {
         line: section.line(),
+        sql_line: section.line_of("sql"),
         group: section.text("group"),
         points,
-        inputs: read_inputs(&section, inputs, &sql, evidence.as_deref(), &needs),
+        inputs: read,
+        optional_inputs,
         needs,
         depends_on,
-        sql,
+        sql: views::expanded(&sql, views),
         rows: section.choice("rows", &[("first", Rows::First), ("all", Rows::All)]).unwrap_or(Rows::First),
         expect,
         partial,
+        notes,
         on_no_rows,
         on_null,
         not_assessable: section
@@ -115,7 +136,7 @@ pub(super) fn read(mut section: Section<'_>, inputs: &[Input], params: &[Param],
         on_damage: section
             .choice("on_damage", &[("not_assessable", OnDamage::NotAssessable), ("assess", OnDamage::Assess)])
             .unwrap_or(OnDamage::NotAssessable),
-        evidence,
+        evidence: evidence.map(|sql| views::expanded(&sql, views)),
         display_filter: section.text("display_filter"),
         visibility: section
             .choice("visibility", &[("visible", Visibility::Visible), ("hidden", Visibility::Hidden)])
@@ -135,7 +156,13 @@ fn read_expect(section: &Section<'_>) -> Option<Expect> {
     if !section.has("op") {
         section.problem("expect lacks the key op");
     }
-    let op = section.choice("op", &Op::ALL)?;
+    let op = match section.text("op").as_deref().and_then(op_of_sign) {
+        Some((sign, name)) => {
+            section.problem_at("op", format!("op is a word: for {sign} it is {name}"));
+            return None;
+        }
+        None => section.choice("op", &Op::ALL)?,
+    };
     let expected = match (section.has("value"), section.has("sql")) {
         (true, false) => Expected::Values(section.scalars("value")),
         (false, true) => Expected::Sql(section.texts("sql")),
@@ -191,6 +218,24 @@ fn read_expect(section: &Section<'_>) -> Option<Expect> {
     Some(Expect { column, op, expected, tolerance, unit: unit(section), say })
 }
 
+/// The operator that a sign of other languages stands for.
+fn op_of_sign(sign: &str) -> Option<(&'static str, &'static str)> {
+    let signs = [
+        ("=", "eq"),
+        ("==", "eq"),
+        ("!=", "ne"),
+        ("<>", "ne"),
+        ("<", "lt"),
+        ("<=", "le"),
+        (">", "gt"),
+        (">=", "ge"),
+        ("~", "approx"),
+        ("~=", "approx"),
+        ("in", "one_of"),
+    ];
+    signs.into_iter().find(|(known, _)| *known == sign.trim())
+}
+
 fn read_partial(section: &Section<'_>, most: Decimal) -> Option<Partial> {
     section.expect_keys(&PARTIAL_KEYS);
     let when = section.required_text("when");
@@ -206,6 +251,14 @@ fn read_partial(section: &Section<'_>, most: Decimal) -> Option<Partial> {
         section.problem("partial lacks the key say: which words of the feedback files it uses");
     }
     Some(Partial { when, points, say: read_say(section).unwrap_or_default() })
+}
+
+fn read_note(section: &Section<'_>) -> Note {
+    section.expect_keys(&NOTE_KEYS);
+    if !section.has("say") {
+        section.problem("note lacks the key say: which words of the feedback files it uses");
+    }
+    Note { when: section.required_text("when"), say: read_say(section).unwrap_or_default() }
 }
 
 fn read_say(section: &Section<'_>) -> Option<String> {
@@ -248,29 +301,27 @@ fn read_needs(section: &Section<'_>, inputs: &[Input]) -> Vec<(String, Vec<Strin
     needs
 }
 
-/// The inputs that the check names, else those that its queries read.
+/// The inputs that the check names, else those that its queries read; and optional ones that only views read, which need
+/// not be there.
 fn read_inputs(
     section: &Section<'_>,
     inputs: &[Input],
-    sql: &str,
-    evidence: Option<&str>,
+    own: &[Option<&str>],
+    of_views: &BTreeSet<&str>,
     needs: &[(String, Vec<String>)],
-) -> Vec<String> {
-    if section.has("inputs") {
-        let named = section.texts("inputs");
-        for name in &named {
-            if !inputs.iter().any(|input| input.name == *name) {
-                let hint = did_you_mean(name, inputs.iter().map(|input| input.name.as_str()));
-                section.problem_at("inputs", format!("there is no input {name}{hint}"));
-            }
+) -> (Vec<String>, Vec<String>) {
+    let named = section.texts("inputs");
+    for name in &named {
+        if !inputs.iter().any(|input| input.name == *name) {
+            let hint = did_you_mean(name, inputs.iter().map(|input| input.name.as_str()));
+            section.problem_at("inputs", format!("there is no input {name}{hint}"));
         }
-        return named;
     }
-    let mut words = qualifiers(sql);
-    words.extend(evidence.map(qualifiers).unwrap_or_default());
+    let words: BTreeSet<_> = own.iter().flatten().flat_map(|sql| qualifiers(sql)).collect();
     let is_read = |input: &&Input| {
-        words.contains(input.name.as_str())
-            || needs.iter().any(|(name, wanted)| *name == input.name && !wanted.is_empty())
+        let is_viewed = input.required && of_views.contains(input.name.as_str());
+        let is_needed = needs.iter().any(|(name, wanted)| *name == input.name && !wanted.is_empty());
+        words.contains(input.name.as_str()) || is_viewed || is_needed
     };
     let mut read: Vec<_> = inputs.iter().filter(is_read).map(|input| input.name.clone()).collect();
     // A bare table name means the first input.
@@ -280,7 +331,11 @@ fn read_inputs(
     {
         read.push(first.name.clone());
     }
-    read
+    let read = if section.has("inputs") { named } else { read };
+    let is_optional =
+        |input: &&Input| !input.required && of_views.contains(input.name.as_str()) && !read.contains(&input.name);
+    let optional = inputs.iter().filter(is_optional).map(|input| input.name.clone()).collect();
+    (read, optional)
 }
 
 /// Every `:name` in the check's SQL must be a parameter of the lab.
@@ -291,6 +346,7 @@ fn complain_of_parameters(section: &Section<'_>, check: &Check, params: &[Param]
     });
     let queries = [&check.sql].into_iter().chain(check.evidence.as_ref());
     let texts = queries.chain(expressions).chain(check.partial.iter().map(|partial| &partial.when));
+    let texts = texts.chain(check.notes.iter().map(|note| &note.when));
     for text in texts {
         for unknown in unknown_params(text, params) {
             let key = if *text == check.sql { "sql" } else { "id" };

@@ -4,6 +4,7 @@ mod check;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use rust_decimal::Decimal;
 
@@ -52,13 +53,19 @@ pub struct Check {
     pub points: Decimal,
     /// Inputs that it reads.
     pub inputs: Vec<String>,
+    /// Optional inputs that its queries read through views: without a file they are empty.
+    pub optional_inputs: Vec<String>,
     /// What each input's capture must offer.
     pub needs: Vec<(String, Vec<String>)>,
     pub depends_on: Vec<String>,
+    /// With the views that it names.
     pub sql: String,
+    /// The line of the rubric where it begins.
+    pub sql_line: usize,
     pub rows: Rows,
     pub expect: Vec<Expect>,
     pub partial: Vec<Partial>,
+    pub notes: Vec<Note>,
     pub on_no_rows: Outcome,
     pub on_null: Outcome,
     pub not_assessable: WhenNotAssessable,
@@ -98,6 +105,14 @@ pub struct Partial {
     /// An expression over parameters and the columns of the row.
     pub when: String,
     pub points: Decimal,
+    pub say: String,
+}
+
+/// Words that are added to the message, whatever the outcome.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// An expression over parameters and the columns of the row.
+    pub when: String,
     pub say: String,
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 
-use super::check::{self, CHECK_KEYS, EXPECT_KEYS, PARTIAL_KEYS};
+use super::check::{self, CHECK_KEYS, EXPECT_KEYS, Known, NOTE_KEYS, PARTIAL_KEYS};
+use super::views::{self, VIEW_KEYS};
 use super::{Input, Rubric};
 use crate::grade::document::{Document, Problem, Section, did_you_mean};
 use crate::grade::params::{Param, ParamKind};
@@ -16,18 +17,20 @@ use crate::sql::Value;
 /// What the first line of a rubric says.
 const SCHEMA: &str = "wirelab-rubric/1";
 
-const TOP_KEYS: [&str; 7] = ["schema", "id", "version", "groups", "param", "input", "check"];
+const TOP_KEYS: [&str; 8] = ["schema", "id", "version", "groups", "param", "input", "view", "check"];
 const PARAM_KEYS: [&str; 5] = ["type", "default", "min", "max", "unit"];
 const INPUT_KEYS: [&str; 4] = ["kind", "match", "required", "traffic"];
 
 /// Every key, by the table it belongs to: the documentation must tell of all.
-pub const KEYS: [(&str, &[&str]); 6] = [
+pub const KEYS: [(&str, &[&str]); 8] = [
     ("top", &TOP_KEYS),
     ("param", &PARAM_KEYS),
     ("input", &INPUT_KEYS),
+    ("view", &VIEW_KEYS),
     ("check", &CHECK_KEYS),
     ("expect", &EXPECT_KEYS),
     ("partial", &PARTIAL_KEYS),
+    ("note", &NOTE_KEYS),
 ];
 
 impl Rubric {
@@ -61,10 +64,12 @@ fn read(top: &Section<'_>, text: &str) -> Rubric {
     } else if inputs.len() > MAX_INPUTS {
         top.problem_at("input", format!("there can be {MAX_INPUTS} inputs, not {}", inputs.len()));
     }
+    let views = views::read(top, &params);
+    let known = Known { inputs: &inputs, params: &params, views: &views };
     let groups = top.texts("groups");
     let mut checks: Vec<super::Check> = Vec::new();
     for section in top.sections("check", "a check") {
-        let check = check::read(section.clone(), &inputs, &params, &checks);
+        let check = check::read(section.clone(), &known, &checks);
         if checks.iter().any(|other| other.id == check.id) {
             section.problem_at("id", format!("there are two checks {}", check.id));
         }

@@ -7,9 +7,9 @@ use zip::read::ZipFileEntry;
 use zip::result::ZipError;
 use zip::unstable::read::ZipIterable;
 
-use super::Collector;
 use super::finding::SubmissionFinding;
 use super::names::{Fault, clean, decode, is_junk};
+use super::{BLOCK_BYTES, Collector};
 
 /// Bytes that an archive may always unpack to, whatever its own size.
 const FREE_BYTES: u64 = 64 << 20;
@@ -32,7 +32,7 @@ pub(super) fn read<R: Read + Seek>(mut reader: R, size: u64, name: &str, depth: 
     let allowed = size.saturating_mul(collector.limits.ratio).max(FREE_BYTES);
     let mut state = Archive { name, prefix, depth, allowed, unpacked: 0, is_guessed: false };
     for entry in entries {
-        if !state.entry(entry, &mut reader, collector) {
+        if !collector.goes_on() || !state.entry(entry, &mut reader, collector) {
             break;
         }
     }
@@ -53,6 +53,9 @@ fn entries<R: Read + Seek>(
     let limit = collector.limits.files.saturating_mul(2);
     let mut entries = Vec::new();
     for entry in archive.files()?.take(limit) {
+        if !collector.goes_on() {
+            break;
+        }
         match entry {
             Ok(entry) => entries.push(entry),
             Err(error) if entries.is_empty() => return Err(error),
@@ -149,7 +152,15 @@ impl Archive<'_> {
                 return true;
             }
         };
-        let outcome = (&mut file).take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        let mut inside = (&mut file).take(limit.saturating_add(1));
+        let outcome = loop {
+            match (&mut inside).take(BLOCK_BYTES as u64).read_to_end(&mut bytes) {
+                Ok(0) => break Ok(()),
+                Ok(_) if !collector.goes_on() => return false,
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+        };
         let length = bytes.len() as u64;
         self.unpacked = self.unpacked.saturating_add(length);
         collector.unpacked = collector.unpacked.saturating_add(length);

@@ -18,6 +18,15 @@ pub struct InputSpec {
     pub required: bool,
 }
 
+impl InputSpec {
+    /// Whether a file with this name, without its ending, is meant for just this input.
+    fn is_called(&self, stem: &str) -> bool {
+        let is_plain = |pattern: &&String| !pattern.contains(['*', '?', '[', '{']);
+        let names = self.patterns.iter().filter(is_plain).map(|pattern| pattern.to_lowercase());
+        names.chain([self.name.to_lowercase()]).any(|name| name == stem.to_lowercase())
+    }
+}
+
 /// What a file must be to serve as an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InputKind {
@@ -115,9 +124,11 @@ pub fn assign(inputs: &[InputSpec], submission: &Submission) -> Assignment {
             named.iter().copied().filter(|at| files.get(*at).is_some_and(|file| input.kind.fits(file))).collect()
         })
         .collect();
+    let (fitting, passed_over) = exact(inputs, files, fitting);
     let mut solver = Solver { inputs, files, fitting, chosen: vec![None; inputs.len()], findings: Vec::new() };
     solver.by_name();
     solver.by_kind();
+    solver.say_passed_over(&passed_over);
     solver.finish(&named)
 }
 
@@ -129,12 +140,41 @@ fn named(input: &InputSpec, files: &[SubmittedFile]) -> Vec<usize> {
     }
     let matchers: Vec<_> = input.patterns.iter().filter_map(|pattern| matcher(pattern).ok()).collect();
     let by = |name: fn(&SubmittedFile) -> &str| -> Vec<usize> {
-        let fits = |file: &SubmittedFile| matchers.iter().any(|matcher| matcher.is_match(name(file)));
+        let fits = |file: &SubmittedFile| {
+            input.is_called(stem(file.base_name())) || matchers.iter().any(|matcher| matcher.is_match(name(file)))
+        };
         files.iter().enumerate().filter(|(_, file)| fits(file)).map(|(at, _)| at).collect()
     };
     let own = by(SubmittedFile::base_name);
     let has_kind = own.iter().any(|at| files.get(*at).is_some_and(|file| input.kind.fits(file)));
     if has_kind { own } else { by(|file| file.name.as_str()) }
+}
+
+/// Of several files that fit an input, one that is called exactly like it, or like a pattern without a wildcard, is meant.
+/// The others come second: input, file that is taken, and file that is passed over.
+fn exact(
+    inputs: &[InputSpec],
+    files: &[SubmittedFile],
+    mut fitting: Vec<Vec<usize>>,
+) -> (Vec<Vec<usize>>, Vec<(usize, usize, usize)>) {
+    let mut passed_over = Vec::new();
+    for (input, (spec, fits)) in inputs.iter().zip(&mut fitting).enumerate() {
+        let is_exact = |at: &usize| files.get(*at).is_some_and(|file| spec.is_called(stem(file.base_name())));
+        let found: Vec<_> = fits.iter().copied().filter(is_exact).collect();
+        if let ([taken], true) = (found.as_slice(), fits.len() > 1) {
+            passed_over.extend(fits.iter().filter(|at| *at != taken).map(|at| (input, *taken, *at)));
+            *fits = found;
+        }
+    }
+    (fitting, passed_over)
+}
+
+/// A file's name without its ending, and without that of a compression.
+fn stem(name: &str) -> &str {
+    let ends = |name: &str, ending: &str| name.to_ascii_lowercase().ends_with(ending);
+    let plain = [".gz", ".zst", ".lz4", ".xz"].into_iter().find(|ending| ends(name, ending));
+    let plain = plain.and_then(|ending| name.get(..name.len() - ending.len())).unwrap_or(name);
+    plain.rsplit_once('.').map_or(plain, |(stem, _)| if stem.is_empty() { plain } else { stem })
 }
 
 struct Solver<'a> {
@@ -236,6 +276,22 @@ impl Solver<'_> {
         }
     }
 
+    /// Files that were not taken since another one is called exactly like the input.
+    fn say_passed_over(&mut self, passed_over: &[(usize, usize, usize)]) {
+        for (input, taken, other) in passed_over {
+            let is_taken = self.chosen.get(*input) == Some(&Some(*taken));
+            let (Some(spec), Some(taken), Some(file)) =
+                (self.inputs.get(*input), self.files.get(*taken), self.files.get(*other))
+            else {
+                continue;
+            };
+            if is_taken && !self.is_used(*other) && taken.sha256 != file.sha256 {
+                let finding = SubmissionFinding::warning("passed_over", &file.name);
+                self.findings.push(finding.detail("input", &spec.name).detail("taken", &taken.name));
+            }
+        }
+    }
+
     fn finish(mut self, named: &[Vec<usize>]) -> Assignment {
         let inputs = self.inputs;
         let mut assigned = Vec::with_capacity(inputs.len());
@@ -264,6 +320,10 @@ impl Solver<'_> {
         let unused: Vec<usize> = (0..self.files.len()).filter(|at| !self.is_used(*at)).collect();
         for at in &unused {
             if let Some(file) = self.files.get(*at) {
+                // It was told already.
+                if self.findings.iter().any(|finding| finding.code == "passed_over" && finding.file == file.name) {
+                    continue;
+                }
                 let code = if is_copy(file) { "unused_copy" } else { "unused_file" };
                 self.findings.push(SubmissionFinding::info(code, &file.name).words("kind", kind_key(file.kind)));
             }

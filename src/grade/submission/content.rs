@@ -8,6 +8,7 @@ use super::names::is_capture_name;
 use crate::capture::{Input, LooksLike, Reader};
 use crate::error::Error;
 use crate::logs::{self, LogKind};
+use crate::observe::Observer;
 use crate::options::Limits;
 
 /// Bytes that are looked at.
@@ -18,12 +19,13 @@ pub(super) struct Looked {
     pub logs: Vec<LogKind>,
     /// A zip that may be unpacked.
     pub is_zip: bool,
+    pub is_compressed: bool,
     pub findings: Vec<SubmissionFinding>,
 }
 
 impl Looked {
     fn new(kind: FileKind) -> Self {
-        Self { kind, logs: Vec::new(), is_zip: false, findings: Vec::new() }
+        Self { kind, logs: Vec::new(), is_zip: false, is_compressed: false, findings: Vec::new() }
     }
 
     fn with(kind: FileKind, finding: SubmissionFinding) -> Self {
@@ -32,12 +34,15 @@ impl Looked {
 }
 
 /// Looks at a file whose name in the submission is `name`.
-pub(super) fn look(input: Input, name: &str) -> Looked {
+pub(super) fn look(input: Input, name: &str, observer: &mut dyn Observer) -> Looked {
     let head = head_of(&input);
     match Reader::open(vec![input], &Limits::default()) {
-        Ok(reader) => capture(reader, name),
+        Ok(reader) => {
+            let is_compressed = head.is_ok_and(|head| is_compressed(&head));
+            Looked { is_compressed, ..capture(reader, name) }
+        }
         Err(Error::NotACapture { looks_like, .. }) => match head {
-            Ok(head) => no_capture(looks_like, &head, name),
+            Ok(head) => no_capture(looks_like, &head, name, observer),
             Err(error) => unreadable(name, &error),
         },
         Err(Error::Io { source, .. }) => unreadable(name, &source),
@@ -86,7 +91,7 @@ fn capture(mut reader: Reader, name: &str) -> Looked {
     looked
 }
 
-fn no_capture(looks_like: LooksLike, head: &[u8], name: &str) -> Looked {
+fn no_capture(looks_like: LooksLike, head: &[u8], name: &str, observer: &mut dyn Observer) -> Looked {
     let error = |code| SubmissionFinding::error(code, name);
     let warning = |code| SubmissionFinding::warning(code, name);
     if is_compressed(head) && !matches!(looks_like, LooksLike::CompressedEmpty | LooksLike::CompressedTwice) {
@@ -111,18 +116,31 @@ fn no_capture(looks_like: LooksLike, head: &[u8], name: &str) -> Looked {
         LooksLike::Image => Looked::with(FileKind::Other, warning("picture")),
         LooksLike::Pdf => Looked::with(FileKind::Other, warning("document")),
         LooksLike::TcpdumpText => Looked::with(FileKind::Text, error("tcpdump_text")),
-        LooksLike::Text | LooksLike::Json | LooksLike::Html => text(looks_like, head, name),
+        LooksLike::Text | LooksLike::Json | LooksLike::Html => text(looks_like, kinds(head, observer), name),
         // Text in GBK or UTF-16 is no text to the reader of captures.
         LooksLike::Unknown if is_old_document(head) => Looked::with(FileKind::Other, warning("document")),
-        LooksLike::Unknown if !logs::kinds(head).is_empty() => text(looks_like, head, name),
-        LooksLike::Unknown if is_wide_text(head) => text(looks_like, head, name),
-        _ => {
-            let finding = no_capture_finding(looks_like, name);
-            // A file of an unknown kind matters only where a capture was meant.
-            let is_meant = is_capture_name(name) || !matches!(looks_like, LooksLike::Unknown);
-            if is_meant { Looked::with(FileKind::Other, finding) } else { Looked::new(FileKind::Other) }
+        LooksLike::Unknown => {
+            let found = kinds(head, observer);
+            match found.is_empty() && !is_wide_text(head) {
+                true => other(looks_like, name),
+                false => text(looks_like, found, name),
+            }
         }
+        _ => other(looks_like, name),
     }
+}
+
+/// Nothing that is known.
+fn other(looks_like: LooksLike, name: &str) -> Looked {
+    let finding = no_capture_finding(looks_like, name);
+    // A file of an unknown kind matters only where a capture was meant.
+    let is_meant = is_capture_name(name) || !matches!(looks_like, LooksLike::Unknown);
+    if is_meant { Looked::with(FileKind::Other, finding) } else { Looked::new(FileKind::Other) }
+}
+
+/// The tools whose output it holds; none once the observer asked to stop, which whoever calls knows.
+fn kinds(head: &[u8], observer: &mut dyn Observer) -> Vec<LogKind> {
+    logs::kinds_observed(head, observer).unwrap_or_default()
 }
 
 fn no_capture_finding(looks_like: LooksLike, name: &str) -> SubmissionFinding {
@@ -130,8 +148,7 @@ fn no_capture_finding(looks_like: LooksLike, name: &str) -> SubmissionFinding {
     finding.words("what", looks_like.key()).words("advice", looks_like.advice_key())
 }
 
-fn text(looks_like: LooksLike, head: &[u8], name: &str) -> Looked {
-    let logs = logs::kinds(head);
+fn text(looks_like: LooksLike, logs: Vec<LogKind>, name: &str) -> Looked {
     let kind = logs.first().map_or(FileKind::Text, |kind| FileKind::Log(*kind));
     let mut looked = Looked { logs, ..Looked::new(kind) };
     if is_capture_name(name) {

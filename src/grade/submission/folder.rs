@@ -45,6 +45,9 @@ fn walk(folder: &Path, prefix: &str, depth: usize, collector: &mut Collector<'_>
     let mut entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
+        if !collector.goes_on() {
+            break;
+        }
         let (part, _) = clean(&entry.file_name().to_string_lossy());
         let name = if prefix.is_empty() { part.clone() } else { format!("{prefix}/{part}") };
         if is_junk(&part) {

@@ -12,6 +12,7 @@ mod names;
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,12 +20,15 @@ use sha2::{Digest, Sha256};
 
 use crate::capture::Input;
 use crate::error::Error;
-use crate::logs::{LogKind, MAX_LOG_BYTES};
+use crate::logs::{self, LogKind};
+use crate::observe::Observer;
 
 pub use assign::{Assigned, Assignment, InputAssignment, InputKind, InputSpec, assign, check_pattern};
 pub use finding::SubmissionFinding;
 pub use folder::{children, may_be_class};
 
+/// Bytes that are read before the observer is asked again.
+const BLOCK_BYTES: usize = 1 << 20;
 /// Most findings of one submission; nobody reads more.
 const MAX_FINDINGS: usize = 200;
 
@@ -70,6 +74,8 @@ pub struct SubmittedFile {
     /// SHA-256 of the content, in lower-case hexadecimal.
     pub sha256: String,
     pub size: u64,
+    /// Whether it is a capture in gzip, zstd, lz4 or xz: what it holds may be far larger.
+    pub is_compressed: bool,
     pub kind: FileKind,
     /// Every tool whose output is in it; a saved terminal session may hold that of several.
     pub logs: Vec<LogKind>,
@@ -125,25 +131,20 @@ impl SubmittedFile {
     pub fn bytes(&self) -> Result<Arc<[u8]>, Error> {
         match &self.content {
             Content::Bytes(bytes) => Ok(bytes.clone()),
-            Content::Path(path) => {
-                let mut bytes = Vec::new();
-                let file = std::fs::File::open(path).map_err(|error| Error::io(path, error))?;
-                // One byte more shows that there is more, which the reader of the log then says.
-                file.take(MAX_LOG_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| Error::io(path, error))?;
-                Ok(bytes.into())
-            }
+            Content::Path(path) => Ok(logs::bytes_of(path)?.into()),
         }
     }
 }
 
-/// Reads a submission from disk: a folder, a zip, or one file. Fails only where `path` itself cannot be read.
-pub fn read(path: &Path, limits: &SubmissionLimits) -> Result<Submission, Error> {
+/// Reads a submission from disk: a folder, a zip, or one file. Fails only where `path` itself cannot be read, or where the
+/// observer asks to stop.
+pub fn read(path: &Path, limits: &SubmissionLimits, observer: &mut dyn Observer) -> Result<Submission, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
     if !metadata.is_dir() && !metadata.is_file() {
         // A pipe would be waited for without end.
         return Err(Error::Usage(format!("{}: is neither a folder nor a file", path.display())));
     }
-    let mut collector = Collector::new(limits);
+    let mut collector = Collector::new(limits, observer);
     if metadata.is_dir() {
         folder::read(path, &mut collector).map_err(|error| Error::io(path, error))?;
     } else {
@@ -157,12 +158,17 @@ pub fn read(path: &Path, limits: &SubmissionLimits) -> Result<Submission, Error>
     } else {
         path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
     };
-    Ok(collector.finish(id.unwrap_or_else(|| "submission".to_owned())))
+    collector.finish(id.unwrap_or_else(|| "submission".to_owned()))
 }
 
 /// The same for bytes at hand, such as an upload.
-pub fn read_bytes(name: &str, bytes: Arc<[u8]>, limits: &SubmissionLimits) -> Submission {
-    let mut collector = Collector::new(limits);
+pub fn read_bytes(
+    name: &str,
+    bytes: Arc<[u8]>,
+    limits: &SubmissionLimits,
+    observer: &mut dyn Observer,
+) -> Result<Submission, Error> {
+    let mut collector = Collector::new(limits, observer);
     let (clean, _) = names::clean(name);
     collector.root_archive = Some(clean.clone());
     collector.bytes(&clean, bytes, 0);
@@ -182,6 +188,9 @@ fn folder_name(path: &Path) -> Option<String> {
 /// Gathers files and findings under the limits.
 struct Collector<'a> {
     limits: &'a SubmissionLimits,
+    observer: &'a mut dyn Observer,
+    /// Whether the observer asked to stop: nothing more is read.
+    is_cancelled: bool,
     files: Vec<SubmittedFile>,
     findings: Vec<SubmissionFinding>,
     /// Bytes unpacked so far, of all archives.
@@ -194,10 +203,21 @@ struct Collector<'a> {
     root_archive: Option<String>,
 }
 
+impl Observer for Collector<'_> {
+    /// Remembers that the real observer asked to stop.
+    fn on_progress(&mut self, done_bytes: u64, total_bytes: Option<u64>) -> ControlFlow<()> {
+        let asked = self.observer.on_progress(done_bytes, total_bytes);
+        self.is_cancelled |= asked.is_break();
+        asked
+    }
+}
+
 impl<'a> Collector<'a> {
-    fn new(limits: &'a SubmissionLimits) -> Self {
+    fn new(limits: &'a SubmissionLimits, observer: &'a mut dyn Observer) -> Self {
         Self {
             limits,
+            observer,
+            is_cancelled: false,
             files: Vec::new(),
             findings: Vec::new(),
             unpacked: 0,
@@ -208,12 +228,20 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Asks the observer; to be called at least once per mebibyte.
+    fn goes_on(&mut self) -> bool {
+        !self.is_cancelled && self.on_progress(0, None).is_continue()
+    }
+
     fn find(&mut self, finding: SubmissionFinding) {
         self.findings.push(finding);
     }
 
     /// Whether one more file is within the limit.
     fn has_room(&mut self) -> bool {
+        if !self.goes_on() {
+            return false;
+        }
         let has_room = self.files.len() < self.limits.files;
         self.left_out_files += u64::from(!has_room);
         has_room
@@ -226,12 +254,12 @@ impl<'a> Collector<'a> {
         }
         let mut file = std::fs::File::open(path)?;
         let size = file.metadata()?.len();
-        let looked = content::look(Input::Path(path.to_path_buf()), name);
+        let looked = content::look(Input::Path(path.to_path_buf()), name, self);
         if looked.is_zip && depth < self.limits.archive_depth {
             archive::read(std::io::BufReader::new(file), size, name, depth, self);
             return Ok(());
         }
-        let sha256 = hash(&mut file)?;
+        let sha256 = self.hash(&mut file)?;
         let content = Content::Path(path.to_path_buf());
         self.add(name, content, sha256, size, looked, depth);
         Ok(())
@@ -242,25 +270,35 @@ impl<'a> Collector<'a> {
         if !self.has_room() {
             return;
         }
-        let looked = content::look(Input::NamedBytes(bytes.clone(), name.to_owned()), name);
+        let looked = content::look(Input::NamedBytes(bytes.clone(), name.to_owned()), name, self);
         let size = bytes.len() as u64;
         if looked.is_zip && depth < self.limits.archive_depth {
             archive::read(std::io::Cursor::new(bytes), size, name, depth, self);
             return;
         }
-        let sha256 = hex(&Sha256::digest(&bytes));
+        // Memory is always readable.
+        let sha256 = self.hash(&mut bytes.as_ref()).unwrap_or_default();
         self.add(name, Content::Bytes(bytes), sha256, size, looked, depth);
     }
 
-    fn add(&mut self, name: &str, content: Content, sha256: String, size: u64, looked: content::Looked, depth: usize) {
+    fn add(
+        &mut self,
+        name: &str,
+        content: Content,
+        sha256: String,
+        size: u64,
+        mut looked: content::Looked,
+        depth: usize,
+    ) {
         if looked.is_zip && depth >= self.limits.archive_depth {
             self.find(SubmissionFinding::error("nested_too_deep", name));
         }
-        self.findings.extend(looked.findings);
+        self.findings.extend(std::mem::take(&mut looked.findings));
         let name = self.distinct(name, &sha256);
         let Some(name) = name else { return };
         self.hashes.insert(name.to_lowercase(), sha256.clone());
-        self.files.push(SubmittedFile { name, content, sha256, size, kind: looked.kind, logs: looked.logs });
+        let content::Looked { kind, logs, is_compressed, .. } = looked;
+        self.files.push(SubmittedFile { name, content, sha256, size, is_compressed, kind, logs });
     }
 
     /// A name that no other file has; `None` for a file that is there already, byte by byte.
@@ -281,7 +319,24 @@ impl<'a> Collector<'a> {
         Some(other)
     }
 
-    fn finish(mut self, id: String) -> Submission {
+    /// SHA-256 in hex; of no use once the observer asked to stop.
+    fn hash(&mut self, file: &mut dyn Read) -> std::io::Result<String> {
+        let mut hasher = Sha256::new();
+        let mut block = vec![0; BLOCK_BYTES];
+        while self.goes_on() {
+            let length = file.read(&mut block)?;
+            if length == 0 {
+                break;
+            }
+            hasher.update(block.get(..length).unwrap_or_default());
+        }
+        Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn finish(mut self, id: String) -> Result<Submission, Error> {
+        if self.is_cancelled {
+            return Err(Error::Cancelled);
+        }
         if self.left_out_files > 0 {
             let finding = SubmissionFinding::error("too_many_files", "").value(self.left_out_files);
             self.find(finding.detail("limit", self.limits.files));
@@ -300,22 +355,6 @@ impl<'a> Collector<'a> {
             self.findings.truncate(MAX_FINDINGS);
             self.findings.push(SubmissionFinding::info("more_findings", "").value(more as u64));
         }
-        Submission { id, files: self.files, findings: self.findings }
+        Ok(Submission { id, files: self.files, findings: self.findings })
     }
-}
-
-fn hash(file: &mut std::fs::File) -> std::io::Result<String> {
-    let mut hasher = Sha256::new();
-    let mut block = vec![0; 1 << 20];
-    loop {
-        let length = file.read(&mut block)?;
-        if length == 0 {
-            return Ok(hex(&hasher.finalize()));
-        }
-        hasher.update(block.get(..length).unwrap_or_default());
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -18,25 +18,51 @@ fn a_sound_lab_passes_and_each_case_gets_just_what_it_must() {
 #[test]
 fn a_lab_whose_checks_fail_to_run_is_not_sound_and_says_where() {
     let check = check_lab(&lab_folder("faulty"), &GradeOptions::default(), &mut Unobserved).unwrap();
-    let all: Vec<_> = check.cases.iter().flat_map(|case| case.problems.clone()).collect();
-    let all = all.join("\n");
+    let of_lab: Vec<_> = check.problems.iter().map(ToString::to_string).collect();
+    let of_cases = check.cases.iter().flat_map(|case| case.problems.clone());
+    let all = of_cases.chain(of_lab.clone()).collect::<Vec<_>>().join("\n");
     assert!(!check.is_sound());
     for told in ["check unknown_column: ", "no_such_column", "did not finish within 1 s", "nothing fills {nope}"] {
         assert!(all.contains(told), "{told}: {all}");
     }
-    let of_lab: Vec<_> = check.problems.iter().map(ToString::to_string).collect();
+    // A slip in the SQL is told once, with the line of the rubric where the query begins.
+    let rubric = std::fs::read_to_string(lab_folder("faulty").join("rubric.toml")).unwrap();
+    let line = rubric.lines().position(|line| line.starts_with("sql") && line.contains("no_such_column")).unwrap() + 1;
+    let slips: Vec<_> = of_lab.iter().filter(|text| text.contains("no_such_column")).collect();
+    assert!(slips.len() == 1 && slips[0].contains(&format!("rubric.toml:{line}: ")), "{slips:?} {line}");
     assert!(of_lab.iter().any(|text| text.contains("no case makes check sound fail")), "{of_lab:?}");
     assert!(of_lab.iter().any(|text| text.contains("no case in cases/ passes every check")), "{of_lab:?}");
 }
 
 #[test]
-fn a_new_lab_is_sound_from_the_start() {
+fn a_new_lab_works_from_the_start_and_is_sound_with_words_of_its_own() {
     let into = std::env::temp_dir().join(format!("wirelab-new-{}", std::process::id()));
     std::fs::create_dir_all(&into).unwrap();
     let folder = new_lab("my-lab", &into).unwrap();
     let check = check_lab(&folder, &GradeOptions::default(), &mut Unobserved).unwrap();
     let problems: Vec<_> = check.cases.iter().flat_map(|case| &case.problems).collect();
-    assert!(check.is_sound(), "{:#?} {problems:#?}", check.problems);
+    // All of it works; what is left to do is to write words of one's own.
+    assert!(problems.is_empty(), "{problems:#?}");
+    let told: Vec<_> = check.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 6, "{told:#?}");
+    assert!(told.iter().all(|text| text.contains("is still that of the template")), "{told:#?}");
+    for name in ["feedback.en.toml", "feedback.zh.toml", "README.md", "README.zh.md"] {
+        let path = folder.join(name);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        for (from, to) in [
+            ("my-lab: a title of your own", "Ping"),
+            ("One sentence: what the experiment shows.", "Who answers."),
+            ("my-lab：请改为自己的标题", "Ping"),
+            ("用一句话说明这个实验要观察什么。", "谁在应答。"),
+            ("What the experiment shows, in a few sentences.", "Who answers."),
+            ("用几句话说明这个实验要观察什么。", "谁在应答。"),
+        ] {
+            text = text.replace(from, to);
+        }
+        std::fs::write(path, text).unwrap();
+    }
+    let check = check_lab(&folder, &GradeOptions::default(), &mut Unobserved).unwrap();
+    assert!(check.is_sound(), "{:#?}", check.problems);
     assert!(new_lab("my-lab", &into).unwrap_err().to_string().contains("is there already"));
     assert!(new_lab("My Lab", &into).is_err() && new_lab("../up", &into).is_err());
     // And it is found among the others.

@@ -89,7 +89,7 @@ fn what_waits_for_one_that_waits_for_a_failure_stays_in_the_total_too() {
 fn an_optional_input_that_is_missing_leaves_the_total_where_the_lab_says_so() {
     let report = json_of(&graded(&lab("every-outcome"), &[sample("ping-delay/ping-delay.pcap")], &[]));
     let excluded = item(&report, "mss");
-    assert_eq!((&excluded["counted"], &excluded["reason"]["code"]), (&json!("excluded"), &json!("missing_input")));
+    assert_eq!((&excluded["counted"], &excluded["reason"]["code"]), (&json!("excluded"), &json!("optional_input")));
     assert_eq!(excluded["searched"], "tcp: capture *tcp*.pcap");
     assert!(excluded["hint"]["zh"].as_str().unwrap().contains("*tcp*.pcap"));
     // The other check without an input counts as nothing, and asks for a look.

@@ -271,3 +271,42 @@ proptest! {
         read_as_everything(&bytes);
     }
 }
+
+/// Asks to stop at the first question.
+struct Impatient(u32);
+
+impl wirelab::Observer for Impatient {
+    fn on_progress(&mut self, _: u64, _: Option<u64>) -> std::ops::ControlFlow<()> {
+        self.0 += 1;
+        std::ops::ControlFlow::Break(())
+    }
+}
+
+#[test]
+fn a_hostile_log_is_left_as_soon_as_the_observer_asks() {
+    // Each takes many seconds to its end.
+    let line = "[  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec    0    245 KBytes\n";
+    let text = format!("Connecting to host 10.0.0.1, port 5201\n{}", line.repeat(400_000));
+    let broken = "{\"start\": {\"a\": [1,2,3".repeat(1_000_000);
+    let echoes = "64 bytes from 10.0.0.1: icmp_seq=1 ttl=64 time=0.1 ms\n".repeat(400_000);
+    for (kind, text) in [(LogKind::Iperf3, text), (LogKind::Iperf3, broken), (LogKind::Ping, echoes)] {
+        let (mut observer, began) = (Impatient(0), std::time::Instant::now());
+        let error = logs::read_observed(kind, text.as_bytes(), &mut observer).map(|_| ()).unwrap_err();
+        assert_eq!((error, observer.0), (LogError::Cancelled, 1), "{kind}");
+        assert!(began.elapsed().as_secs_f64() < 2.0, "{kind}: {:?}", began.elapsed());
+    }
+    // And one that is short is read, whoever asks.
+    let log = logs::read_observed(LogKind::Iperf3, line.as_bytes(), &mut wirelab::Unobserved).unwrap();
+    assert_eq!(log.table("iperf3_intervals").unwrap().num_rows(), 1);
+}
+
+#[test]
+fn an_empty_log_has_all_tables_of_its_kind() {
+    for kind in LOG_KINDS {
+        let log = logs::empty(kind);
+        let names: Vec<_> = log.tables.iter().map(|(name, _)| *name).collect();
+        let expected: Vec<_> = kind.tables().iter().map(|table| table.name).chain(["log_quality"]).collect();
+        assert_eq!(names, expected);
+        assert!(log.tables.iter().all(|(_, table)| table.num_rows() == 0));
+    }
+}

@@ -90,7 +90,7 @@ fn several_files_for_one_input_are_ambiguous() {
 fn a_copy_does_not_make_an_input_ambiguous() {
     let submission = submission(&[("jumbo.pcap", &capture()), ("jumbo copy.pcap", &capture())]);
     let found = assign(&two_captures()[1..], &submission);
-    assert_eq!(outcomes(&found, &submission), ["jumbo copy.pcap"]);
+    assert_eq!(outcomes(&found, &submission), ["jumbo.pcap"]);
     assert_eq!(codes(&found), ["unused_copy"]);
 }
 
@@ -187,4 +187,28 @@ fn a_pattern_that_is_none_is_told() {
     for name in ["capture", "text", "iperf3", "ss"] {
         assert_eq!(InputKind::from_name(name).unwrap().name(), name);
     }
+}
+
+#[test]
+fn of_several_files_the_one_that_is_called_as_asked_is_taken_and_the_others_are_named() {
+    let inputs = [input("standard", "capture", &["*1500*"]), input("jumbo", "capture", &["mtu9000", "*9000*"])];
+    let files: [(&str, &[u8]); 4] = [
+        ("lab/MTU9000.pcap.gz", &capture()),
+        ("lab/mtu9000-first.pcap", &other_capture()),
+        ("lab/standard.pcap", &[&capture()[..], b"\0"].concat()),
+        ("lab/1500.pcap", &[&capture()[..], b"\0\0"].concat()),
+    ];
+    let handed_in = submission(&files);
+    let found = assign(&inputs, &handed_in);
+    assert_eq!(outcomes(&found, &handed_in), ["lab/standard.pcap", "lab/MTU9000.pcap.gz"]);
+    let mut told: Vec<_> = found.findings.iter().map(|finding| (finding.code, finding.file.as_str())).collect();
+    told.sort_unstable();
+    assert_eq!(told, [("passed_over", "lab/1500.pcap"), ("passed_over", "lab/mtu9000-first.pcap")]);
+    assert_eq!(codes(&found).len(), 2);
+
+    // Two that are called alike, in two folders: nobody can tell.
+    let files: [(&str, &[u8]); 2] = [("a/mtu9000.pcap", &capture()), ("b/mtu9000.pcap", &other_capture())];
+    let handed_in = submission(&files);
+    let found = assign(&inputs[1..], &handed_in);
+    assert_eq!(outcomes(&found, &handed_in), ["ambiguous [\"a/mtu9000.pcap\", \"b/mtu9000.pcap\"]"]);
 }

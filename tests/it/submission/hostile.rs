@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use wirelab::Lang;
-use wirelab::grade::submission::{InputKind, InputSpec, SubmissionLimits, assign, read_bytes};
+use wirelab::grade::submission::{InputKind, InputSpec, SubmissionLimits, assign};
 
 use super::zips::{Entry, crafted};
-use super::{capture, log, zip_of};
+use super::{capture, log, read_bytes, zip_of};
 
 fn read_and_assign(bytes: Vec<u8>) {
     let limits =
@@ -75,5 +75,41 @@ proptest! {
     #[test]
     fn no_single_file_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
         read_and_assign(bytes);
+    }
+}
+
+/// Asks to stop at the given question.
+struct UpTo(u32);
+
+impl wirelab::Observer for UpTo {
+    fn on_progress(&mut self, _: u64, _: Option<u64>) -> std::ops::ControlFlow<()> {
+        self.0 = self.0.saturating_sub(1);
+        if self.0 == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn unpacking_and_hashing_end_when_the_observer_asks_wherever_that_is() {
+    let scratch = crate::support::Scratch::new("cancelled");
+    let large = vec![7; 5 << 20];
+    let zip = zip_of(&[("a.bin", &large), ("b.pcap", &capture()), ("c.json", &log("iperf3_tcp_json.client.txt"))]);
+    let folder = scratch.path().join("submission");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, bytes) in [("lab.zip", zip), ("plain.bin", large), ("b.pcap", capture())] {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    let read = |most| {
+        let mut observer = UpTo(most);
+        let read = wirelab::grade::submission::read(&folder, &SubmissionLimits::default(), &mut observer);
+        (read, most - observer.0)
+    };
+    let (whole, asked) = read(u32::MAX);
+    assert_eq!(whole.unwrap().files.len(), 5);
+    // How often it is asked while a log is looked at depends on the clock.
+    assert!(asked > 25, "{asked}: a question for each mebibyte");
+    for most in 1..=25 {
+        let (cut, asked) = read(most);
+        assert!(matches!(cut, Err(wirelab::Error::Cancelled)), "{most}");
+        assert_eq!(asked, most, "nothing is read once it was asked to stop");
     }
 }

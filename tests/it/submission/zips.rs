@@ -2,11 +2,11 @@
 
 use std::io::{Cursor, Write};
 
-use wirelab::grade::submission::{FileKind, SubmissionLimits, read_bytes};
+use wirelab::grade::submission::{FileKind, SubmissionLimits};
 use wirelab::logs::LogKind;
 use zip::write::SimpleFileOptions;
 
-use super::{capture, findings, kinds, log, names, unpacked, zip_of};
+use super::{capture, findings, kinds, log, names, read, read_bytes, unpacked, zip_of};
 use crate::support::Scratch;
 
 /// One stored entry of a crafted zip.
@@ -199,7 +199,7 @@ fn a_zip_in_a_folder_is_opened() {
     let scratch = Scratch::new("submission-zip-in-folder");
     scratch.write("lab.zip", &zip_of(&[("a.pcap", &capture())]));
     scratch.write("notes.txt", b"hello");
-    let submission = wirelab::grade::submission::read(scratch.path(), &SubmissionLimits::default()).unwrap();
+    let submission = read(scratch.path(), &SubmissionLimits::default()).unwrap();
     assert_eq!(names(&submission), ["lab.zip/a.pcap", "notes.txt"]);
 }
 
