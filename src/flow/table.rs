@@ -91,7 +91,10 @@ impl FlowTable {
         }
         let flow = make();
         let (ends, sender) = (flow.tunnel_ends, usize::from(flow.first_sender));
-        if let Some(&at) = self.index.find(hash, |&at| flows[at as usize].is_answered_by(key, ends, sender)) {
+        // Of several the one that began last: where in the table each lies is another thing from run to run.
+        let unanswered = self.index.iter_hash(hash).copied();
+        let unanswered = unanswered.filter(|&at| flows[at as usize].is_answered_by(key, ends, sender)).max();
+        if let Some(at) = unanswered {
             self.flows[at as usize].other_vni = key.vni;
             return FlowRef(at);
         }
