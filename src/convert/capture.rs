@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
@@ -25,6 +25,8 @@ use crate::words::Lang;
 use crate::write::{TableFormat, TableWriter};
 
 const BUFFER_BYTES: usize = 256 << 10;
+/// Files that are waited for at a time.
+const SYNCS: usize = 6;
 /// Steps of the run whose batches may wait for the writer.
 const WAITING: usize = 2;
 
@@ -178,14 +180,30 @@ impl<'a> Files<'a> {
 
     /// Ends all files; a table without rows becomes a file without rows, so that every capture has every table.
     fn finish(&mut self) -> Result<(), Failure> {
+        let mut rows = Vec::with_capacity(self.group.missing.len());
         for table in &self.group.missing {
-            let written = self.end(*table).map_err(|error| self.failed(*table, error))?;
-            self.done.insert(*table, written);
+            let count = self.end(*table).map_err(|error| self.failed(*table, error))?;
+            rows.push((*table, count));
+        }
+        let paths: Vec<PathBuf> = self.group.missing.iter().map(|table| self.part(*table)).collect();
+        // The system writes what several wait for in one go.
+        let sizes: Vec<io::Result<u64>> = std::thread::scope(|scope| {
+            let shares = paths.chunks(paths.len().div_ceil(SYNCS).max(1));
+            let shares: Vec<_> =
+                shares.map(|share| scope.spawn(|| share.iter().map(|path| sync(path)).collect())).collect();
+            let done = |share: std::thread::ScopedJoinHandle<'_, Vec<_>>| {
+                share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            shares.into_iter().flat_map(done).collect()
+        });
+        for ((table, rows), bytes) in rows.into_iter().zip(sizes) {
+            let bytes = bytes.map_err(|error| self.failed(table, error.into()))?;
+            self.done.insert(table, Written { rows, bytes });
         }
         Ok(())
     }
 
-    fn end(&mut self, table: TableId) -> Result<Written, ArrowError> {
+    fn end(&mut self, table: TableId) -> Result<u64, ArrowError> {
         let open = match self.open.remove(&table) {
             Some(open) => open,
             None => self.create(table)?,
@@ -194,11 +212,16 @@ impl<'a> Files<'a> {
             Inner::Parquet(file) => file.finish(self.pool)?,
             Inner::Arrow(file) => file.finish()?,
         }
-        // On the disk before its marker is: a name must not outlive its content when the power goes.
-        let file = File::options().append(true).open(self.part(table))?;
-        file.sync_all()?;
-        Ok(Written { rows: open.rows, bytes: file.metadata()?.len() })
+        Ok(open.rows)
     }
+}
+
+/// Waits until a file is on the disk, before its marker is: a name must not outlive its content when the power goes. Returns its
+/// length.
+fn sync(path: &Path) -> io::Result<u64> {
+    let file = File::options().append(true).open(path)?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
 }
 
 impl Drop for Files<'_> {
