@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import signal
+# The built-in modules alone: others take time to load, in which Ctrl-C would still show a traceback.
+import _signal
 import sys
-import threading
 
 #: ``python -m`` has no name yet while the package is being loaded.
 _NAMES = ("-m", "wirelab", "wirelab.exe", "wirelab-script.py")
 
 
-def _is_command() -> bool:
-    name = sys.argv[0] if sys.argv else ""
-    return os.path.basename(name) in _NAMES and threading.current_thread() is threading.main_thread()
+def _leave_to_system() -> bool:
+    """Whether Ctrl-C is left to the system until the command begins."""
+    name = (sys.argv[0] if sys.argv else "").replace("\\", "/").rpartition("/")[2]
+    if name not in _NAMES or _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
+        return False
+    try:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    except ValueError:
+        # Not the main thread.
+        return False
+    return True
 
 
-#: Whether Ctrl-C was left to the system until the command begins.
-_is_quiet = _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-if _is_quiet:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+_is_quiet = _leave_to_system()
 
 
 def loaded() -> None:
@@ -30,13 +34,13 @@ def loaded() -> None:
 
 def begin() -> None:
     """The command runs from here on, and sees Ctrl-C itself."""
-    if _is_quiet and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _is_quiet and _signal.getsignal(_signal.SIGINT) == _signal.SIG_DFL:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 def _is_own() -> bool:
     """Of ``python -m MODULE`` only the original arguments tell which module it is."""
-    if os.path.basename(sys.argv[0]) != "-m":
+    if sys.argv[0] != "-m":
         return True
     given = getattr(sys, "orig_argv", [])
     return any(one == "-m" and after == "wirelab" for one, after in zip(given, given[1:], strict=False))

@@ -162,3 +162,31 @@ fn a_visible_check_cannot_wait_for_a_hidden_one() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].message.contains("jumbo_mss is hidden, and this check is not"), "{told:?}");
 }
+
+#[test]
+fn a_sign_for_an_operator_is_told_by_its_word_and_no_word_is_guessed_from_nothing() {
+    for (sign, word) in [("<=", "le"), (">", "gt"), ("!=", "ne"), ("in", "one_of")] {
+        let told = problem(r#"op = "eq", sql"#, &format!(r#"op = "{sign}", sql"#));
+        assert!(told.contains(&format!("op is a word: for {sign} it is {word}")), "{told}");
+    }
+    let told = problem(r#"op = "eq", sql"#, r#"op = "~>", sql"#);
+    assert!(told.contains("op cannot be ~>; it is one of"), "{told}");
+    assert!(problem(r#"op = "eq", sql"#, r#"op = "lte", sql"#).contains("did you mean le?"));
+}
+
+#[test]
+fn views_come_before_the_queries_that_name_them_and_bring_only_required_inputs() {
+    let text = SOUND
+        .replace(
+            "[[check]]\nid = \"jumbo_mss\"",
+            "[view.flows]\nsql = \"SELECT * FROM jumbo.tcp_flows, other.tcp_flows\"\n\n[[check]]\nid = \"jumbo_mss\"",
+        )
+        .replace("FROM jumbo.tcp_flows\"", "FROM flows\"");
+    let rubric = Rubric::parse("rubric.toml", &text).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let check = &rubric.checks[0];
+    assert!(check.sql.starts_with("WITH flows AS (\nSELECT * FROM jumbo.tcp_flows"), "{}", check.sql);
+    assert!(!check.evidence.as_ref().unwrap().contains("flows"), "the evidence names no view");
+    assert_eq!((&check.inputs[..], &check.optional_inputs[..]), (&["jumbo".to_owned()][..], &["other".to_owned()][..]));
+    let slip = text.replace("other.tcp_flows\"", "other.tcp_flows WHERE :mut\"");
+    assert!(problems(&slip)[0].to_string().contains("view flows: :mut is no [param.mut] (did you mean mtu?)"));
+}
