@@ -5,8 +5,8 @@
 
 A message is one set of header fields and its first question, under its frame. Frames with an ICMP error are left out:
 tshark also reads the message that the error quotes. So are messages inside of what wirelab does not decode (PPP, GTP,
-netlink, WireGuard with keys in the file). Meant, and counted apart: a second response and a second copy of a packet have
-no row of their own; a response that does not come from port 53, and a message cut within its header, have none at all;
+netlink, WireGuard with keys in the file). Meant, and counted apart: a second response and a second copy of a packet
+have no row of their own; a response from another port than 53, and a message cut within its header, have none at all;
 names with bytes that are no printable ASCII (wirelab shows them as `\\ddd`); questions whose name cannot be read
 (wirelab has none, tshark a remark in its place); and the counts of dynamic updates, which tshark shows under other
 names. Exit status 1 where fewer cells are equal than `--least` per cent, or a message has no row for another reason.
