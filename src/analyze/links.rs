@@ -44,10 +44,13 @@ pub(crate) enum PfcAgreement {
     Silent,
 }
 
+/// Chassis and port identifier.
+type PortName = (String, String);
+
 /// Ports heard on each interface of the capture.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    interfaces: BTreeMap<u32, Vec<((String, String), LldpPort)>>,
+    interfaces: BTreeMap<u32, Vec<(PortName, LldpPort)>>,
 }
 
 impl Links {

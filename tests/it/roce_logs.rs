@@ -137,7 +137,8 @@ fn a_perftest_log_in_a_submission_pairs_the_queue_pairs_of_its_capture() {
     let lab = Lab::read(&lab).unwrap_or_else(|problems| panic!("{problems:?}"));
     let status = || {
         let submission =
-            read_submission(&[handed_in.clone()], &SubmissionLimits::default(), &mut wirelab::Unobserved).unwrap();
+            read_submission(std::slice::from_ref(&handed_in), &SubmissionLimits::default(), &mut wirelab::Unobserved)
+                .unwrap();
         let report = grade(&lab, &submission, &GradeOptions::default(), &mut wirelab::Unobserved).unwrap();
         let report: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
         report["items"][0]["status"].as_str().unwrap().to_owned()

@@ -150,13 +150,16 @@ fn named(input: &InputSpec, files: &[SubmittedFile]) -> Vec<usize> {
     if has_kind { own } else { by(|file| file.name.as_str()) }
 }
 
+/// Input, file that is taken for it, and file that is passed over.
+type PassedOver = (usize, usize, usize);
+
 /// Of several files that fit an input, one that is called exactly like it, or like a pattern without a wildcard, is meant.
-/// The others come second: input, file that is taken, and file that is passed over.
+/// The others come second.
 fn exact(
     inputs: &[InputSpec],
     files: &[SubmittedFile],
     mut fitting: Vec<Vec<usize>>,
-) -> (Vec<Vec<usize>>, Vec<(usize, usize, usize)>) {
+) -> (Vec<Vec<usize>>, Vec<PassedOver>) {
     let mut passed_over = Vec::new();
     for (input, (spec, fits)) in inputs.iter().zip(&mut fitting).enumerate() {
         let is_exact = |at: &usize| files.get(*at).is_some_and(|file| spec.is_called(stem(file.base_name())));

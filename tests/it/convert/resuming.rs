@@ -215,8 +215,8 @@ fn a_directory_with_something_else_is_refused_and_left_alone() {
     refused(&out, &ConvertOptions { group_by: GroupBy::Ring, ..some_tables() }, one, "group_by = file");
     let inside = out.join("mine.pcap");
     std::fs::copy(&ping, &inside).unwrap();
-    refused(&out, &some_tables(), &[inside.clone()], "lies in");
-    refused(scratch.path(), &some_tables(), &[inside.clone()], "lies in");
+    refused(&out, &some_tables(), std::slice::from_ref(&inside), "lies in");
+    refused(scratch.path(), &some_tables(), std::slice::from_ref(&inside), "lies in");
     std::fs::remove_file(inside).unwrap();
     assert!(content(&out) == before);
     for text in ["{}", "no JSON", r#"{"wirelab": "dataset", "layout": 99}"#] {

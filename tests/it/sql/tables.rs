@@ -241,7 +241,8 @@ fn a_filter_gives_the_same_answer_where_the_table_would_not_fit_memory() {
     }
     let host = Filter { hosts: vec![Ip::v4([10, 1, 3, 1])], ..Filter::default() };
     let wanted = Wanted { table: "packets".to_owned(), columns: vec![], part: Some(Part::Kept(host)) };
-    let loaded = |budget| Source::load(&open(budget), &[wanted.clone()], &mut Unobserved).unwrap()[0].num_rows();
+    let loaded =
+        |budget| Source::load(&open(budget), std::slice::from_ref(&wanted), &mut Unobserved).unwrap()[0].num_rows();
     assert!((1..100).contains(&loaded(1)), "{} rows for one host", loaded(1));
     assert_eq!(loaded(1 << 40), 1_500, "what fits is kept whole, for the next query");
     assert!(compared > 250, "{compared} queries");
