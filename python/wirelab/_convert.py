@@ -111,6 +111,9 @@ def convert(
     vxlan_ports: int | Iterable[int] | None = None,
     roce_ports: int | Iterable[int] | None = None,
     checksums: str = "auto",
+    pause_storm_ns: int | None = None,
+    logs: Any = None,
+    roce_endpoints: Iterable[tuple[Any, ...]] | None = None,
     progress: _arguments.Progress | None = None,
 ) -> Conversion:
     """Converts captures to a dataset ``out/TABLE/capture=NAME/part-0.parquet``; a second run does what is missing.
@@ -124,7 +127,8 @@ def convert(
     ``errors``: where captures failed, ``"raise"`` raises :class:`ConversionError` once all others are done; with
     ``"report"``, see ``failed`` of what is returned.
     ``threads`` (shared by all captures), ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``,
-    ``progress``: as of :func:`wirelab.open`; sizes are of all captures that are converted.
+    ``pause_storm_ns``, ``logs``, ``roce_endpoints``, ``progress``: as of :func:`wirelab.open`; sizes are of all captures
+    that are converted.
     """
     if errors not in ("raise", "report"):
         raise UsageError(f'errors must be "raise" or "report", not {errors!r}')
@@ -142,7 +146,9 @@ def convert(
         format,
         group,
         None if jobs is None else _arguments.whole(jobs, "jobs", 1, 1024),
-        _arguments.options(threads, link_speed_bps, vxlan_ports, roce_ports, checksums),
+        _arguments.options(
+            threads, link_speed_bps, vxlan_ports, roce_ports, checksums, pause_storm_ns, logs, roce_endpoints
+        ),
         _arguments.progress(progress),
     )
     conversion = Conversion(target, done)
