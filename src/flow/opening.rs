@@ -1,23 +1,45 @@
-//! Tells one TCP connection from the next one on the same addresses and ports.
+//! Tells one TCP connection from the next one on the same addresses and ports, and from another one of other tenants.
 
 use crate::wire::TcpHeader;
 
-/// What is kept of a connection's beginning for that.
+/// How far a segment's numbers may lie from the last ones of its connection.
+const NEAR_BYTES: u32 = 1 << 22;
+
+/// What is kept of a connection's numbers for that.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening {
     /// Sequence number of each end's SYN (or SYN,ACK).
     isn: [Option<u32>; 2],
+    /// Where each end's last segment ended.
+    end: [Option<u32>; 2],
     has_segments: bool,
     has_other_than_syn: bool,
 }
 
 impl Opening {
-    pub fn on_segment(&mut self, sender: u8, tcp: &TcpHeader) {
+    pub fn on_segment(&mut self, sender: u8, tcp: &TcpHeader, payload_bytes: u32) {
         let is_syn = tcp.has_flag(TcpHeader::SYN);
+        let length =
+            payload_bytes.wrapping_add(u32::from(is_syn)).wrapping_add(u32::from(tcp.has_flag(TcpHeader::FIN)));
+        if !tcp.has_flag(TcpHeader::RST) {
+            self.end[usize::from(sender & 1)] = Some(tcp.seq.wrapping_add(length));
+        }
         self.has_segments = true;
         self.has_other_than_syn |= !is_syn || tcp.has_flag(TcpHeader::ACK);
         if is_syn {
             self.isn[usize::from(sender & 1)] = Some(tcp.seq);
+        }
+    }
+
+    /// Whether this segment's numbers go on from those seen: its own from its end's, its acknowledgement from the other's.
+    pub fn goes_on(&self, sender: u8, tcp: &TcpHeader) -> bool {
+        let is_near = |one: u32, other: u32| (one.wrapping_sub(other) as i32).unsigned_abs() <= NEAR_BYTES;
+        let own = self.end[usize::from(sender & 1)].map(|end| is_near(tcp.seq, end));
+        let other = self.end[usize::from(sender & 1 ^ 1)];
+        let acked = other.map(|end| tcp.has_flag(TcpHeader::ACK) && is_near(tcp.ack, end));
+        match (own, acked) {
+            (Some(own), Some(acked)) => own && acked,
+            (own, acked) => own.or(acked).unwrap_or(false),
         }
     }
 
@@ -47,12 +69,12 @@ mod tests {
     fn a_syn_with_another_number_is_another_connection_and_a_resent_one_is_not() {
         let mut opening = Opening::default();
         assert!(!opening.is_succeeded_by(0, &segment(TcpHeader::SYN, 10)));
-        opening.on_segment(0, &segment(TcpHeader::SYN, 10));
+        opening.on_segment(0, &segment(TcpHeader::SYN, 10), 0);
         assert!(!opening.is_succeeded_by(0, &segment(TcpHeader::SYN, 10)));
         assert!(opening.is_succeeded_by(0, &segment(TcpHeader::SYN, 11)));
         // Simultaneous open.
         assert!(!opening.is_succeeded_by(1, &segment(TcpHeader::SYN, 77)));
-        opening.on_segment(1, &segment(TcpHeader::ACK, 77));
+        opening.on_segment(1, &segment(TcpHeader::ACK, 77), 0);
         assert!(opening.is_succeeded_by(1, &segment(TcpHeader::SYN, 78)));
     }
 }

@@ -4,6 +4,7 @@ use hashbrown::HashTable;
 
 use super::key::FlowKey;
 use super::opening::Opening;
+use crate::wire::TcpHeader;
 
 /// A flow of this shard, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ impl FlowRef {
 pub(crate) struct FlowState {
     pub key: FlowKey,
     pub hash: u64,
-    /// The virtual network of the other direction, where that is another one; see [`FlowTable::find_or_add`].
+    /// Another virtual network that packets of this flow came in; see [`FlowTable::find_or_add`].
     pub other_vni: Option<u32>,
     /// Stands for the two ends of the tunnel around it, the same for both directions.
     pub tunnel_ends: u64,
@@ -48,21 +49,9 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Whether frames with this key belong to this flow.
-    fn holds(&self, key: &FlowKey) -> bool {
-        self.key == *key
-            || self.other_vni.is_some()
-                && self.other_vni == key.vni
-                && self.key == FlowKey { vni: self.key.vni, ..*key }
-    }
-
-    /// Whether what has been seen of this flow may be the other direction of a packet of end `sender`.
-    fn is_answered_by(&self, key: &FlowKey, tunnel_ends: u64, sender: usize) -> bool {
-        self.other_vni.is_none()
-            && self.tunnel_ends == tunnel_ends
-            && self.packets[sender] == 0
-            && self.key.vni.is_some()
-            && self.key == FlowKey { vni: self.key.vni, ..*key }
+    /// Whether a flow lies between the same ends, outside and inside, in whatever virtual network.
+    fn is_beside(&self, key: &FlowKey, tunnel_ends: u64) -> bool {
+        self.key.vni.is_some() && self.tunnel_ends == tunnel_ends && self.key == FlowKey { vni: self.key.vni, ..*key }
     }
 }
 
@@ -76,35 +65,62 @@ pub(crate) struct FlowTable {
 }
 
 impl FlowTable {
-    /// The flow under `key`; `make` builds it where it is new, unless `limit` flows are known.
+    /// The flow under `key`; `make` builds it where it is new, unless `limit` flows are known. `tcp` is the packet's TCP
+    /// header.
     ///
-    /// Some networks number the two directions of a connection apart (Cilium puts the sender's identity there, AWS the
-    /// endpoint's): a packet in another virtual network than the flow seen so far belongs to it where it goes the other
-    /// way, between the same two tunnel ends, and nothing went that way before.
-    pub fn find_or_add(&mut self, hash: u64, key: &FlowKey, limit: usize, make: impl FnOnce() -> FlowState) -> FlowRef {
+    /// Some networks number the two directions of a connection apart, and change the number while it lasts (Cilium puts the
+    /// sender's identity there, AWS the endpoint's). A packet in another virtual network than a flow between the same ends,
+    /// inside and outside of the tunnel, belongs to that flow where its TCP numbers go on from there; without TCP, where
+    /// nothing went its way before and no other flow waits for an answer. Other tenants of the same addresses stay apart.
+    pub fn find_or_add(
+        &mut self,
+        hash: u64,
+        key: &FlowKey,
+        tcp: Option<&TcpHeader>,
+        limit: usize,
+        make: impl FnOnce() -> FlowState,
+    ) -> FlowRef {
         let flows = &self.flows;
-        if let Some(&at) = self.index.find(hash, |&at| flows[at as usize].holds(key)) {
+        if let Some(&at) = self.index.find(hash, |&at| flows[at as usize].key == *key) {
             return FlowRef(at);
         }
         if key.vni.is_none() {
             return if self.flows.len() >= limit { FlowRef::NONE } else { self.add(hash, make()) };
         }
         let flow = make();
-        let (ends, sender) = (flow.tunnel_ends, usize::from(flow.first_sender));
-        // Of several the one that began last: where in the table each lies is another thing from run to run.
-        let unanswered = self.index.iter_hash(hash).copied();
-        let unanswered = unanswered.filter(|&at| flows[at as usize].is_answered_by(key, ends, sender)).max();
-        if let Some(at) = unanswered {
+        if let Some(at) = self.find_beside(hash, key, tcp, &flow) {
             self.flows[at as usize].other_vni = key.vni;
             return FlowRef(at);
         }
         if self.flows.len() >= limit { FlowRef::NONE } else { self.add(hash, flow) }
     }
 
-    /// The flow under `key`, if there is one.
+    /// The flow in another virtual network that a packet belongs to; `flow` is the one that would be made for it.
+    fn find_beside(&self, hash: u64, key: &FlowKey, tcp: Option<&TcpHeader>, flow: &FlowState) -> Option<u32> {
+        let sender = usize::from(flow.first_sender);
+        let state = |at: u32| &self.flows[at as usize];
+        let beside = self.index.iter_hash(hash).copied().filter(|&at| state(at).is_beside(key, flow.tunnel_ends));
+        if let Some(tcp) = tcp {
+            // Of several the one that began last: where in the table each lies is another thing from run to run.
+            return beside.filter(|&at| state(at).opening.goes_on(flow.first_sender, tcp)).max();
+        }
+        let known = beside.clone().filter(|&at| state(at).other_vni == key.vni).max();
+        let mut waiting = beside.filter(|&at| state(at).other_vni.is_none() && state(at).packets[sender] == 0);
+        known.or_else(|| waiting.next().filter(|_| waiting.next().is_none()))
+    }
+
+    /// The flow under `key`, if there is one; else the last one between the same ends that has another virtual network in
+    /// its other direction.
     pub fn find(&self, hash: u64, key: &FlowKey) -> Option<FlowRef> {
-        let at = self.index.find(hash, |&at| self.flows[at as usize].holds(key))?;
-        Some(FlowRef(*at))
+        let state = |at: u32| &self.flows[at as usize];
+        if let Some(&at) = self.index.find(hash, |&at| state(at).key == *key) {
+            return Some(FlowRef(at));
+        }
+        let same = |at: u32| {
+            let flow = state(at);
+            flow.other_vni.is_some() && flow.other_vni == key.vni && flow.is_beside(key, flow.tunnel_ends)
+        };
+        key.vni.and_then(|_| self.index.iter_hash(hash).copied().filter(|&at| same(at)).max()).map(FlowRef)
     }
 
     /// Puts a new flow under a key, replacing the one found under it so far (a new connection on the same ports).
@@ -113,7 +129,7 @@ impl FlowTable {
             return FlowRef::NONE;
         }
         let flows = &self.flows;
-        if let Ok(entry) = self.index.find_entry(hash, |&at| flows[at as usize].holds(key)) {
+        if let Ok(entry) = self.index.find_entry(hash, |&at| flows[at as usize].key == *key) {
             entry.remove();
         }
         self.add(hash, flow)

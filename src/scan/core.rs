@@ -142,6 +142,7 @@ impl Core {
         let needs = ShardNeeds {
             flow_limit: options.limits.flows / SHARDS + 1,
             streams: sinks.tcp.is_some() || stories,
+            ws: sinks.tcp.is_some(),
             connections,
             // Connections and probes leave copies out, whatever else is asked for.
             copies: connections
@@ -254,7 +255,7 @@ impl Core {
         let context = Context {
             decoded,
             flow_ids: if self.needs_flows { &self.flow_ids } else { &[] },
-            tcp_places: if self.needs.streams { &self.tcp_places } else { &[] },
+            tcp_places: if self.needs.ws { &self.tcp_places } else { &[] },
             shards: &self.shards,
             copies: if self.needs_flows { &self.copies } else { &[] },
             first_time_ns: self.first_time_ns,

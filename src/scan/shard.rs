@@ -50,6 +50,8 @@ impl Decoded<'_> {
 pub(crate) struct ShardNeeds {
     pub flow_limit: usize,
     pub streams: bool,
+    /// What Wireshark says of each segment of a stream.
+    pub ws: bool,
     pub connections: bool,
     pub copies: bool,
     pub verdicts: bool,
@@ -207,7 +209,7 @@ impl Shard {
             stream_slot: u32::MAX,
             stream: u32::MAX,
         };
-        let mut flow = self.flows.find_or_add(frame.flow_hash, &key, flow_limit, make);
+        let mut flow = self.flows.find_or_add(frame.flow_hash, &key, tcp, flow_limit, make);
         let mut replaces = FlowRef::NONE;
         if let Some(tcp) = tcp
             && tcp.has_flag(TcpHeader::SYN)
@@ -236,7 +238,7 @@ impl Shard {
         state.last_time_ns = record.time().max(state.last_time_ns);
         // A fragment's segment is not whole.
         let tcp = tcp.filter(|_| !frame.is_piece())?;
-        state.opening.on_segment(sender, tcp);
+        state.opening.on_segment(sender, tcp, frame.payload_bytes);
         if !needs.connections && !needs.streams {
             return None;
         }
@@ -290,14 +292,18 @@ impl Shard {
         let Some(state) = self.flows.flows.get_mut(index) else { return };
         let segment = segment_of(record, frame, chunk, tcp, sender);
         let is_whole = tcp.options & TcpHeader::BAD_OFFSET == 0;
-        let (stream, ws) = if is_whole {
+        let (stream, ws) = if is_whole && !needs.ws {
+            (self.streams.on_unasked_segment(state.stream_slot, at, &segment), WsRow::default())
+        } else if is_whole {
             self.streams.on_segment(state.stream_slot, at, &segment)
         } else {
             let (stream, flags) = self.streams.on_unanalysed(state.stream_slot, at, &segment);
             (stream, WsRow { flags, relative_seq: tcp.seq, relative_ack: tcp.ack, ..WsRow::default() })
         };
         state.stream = stream;
-        self.tcp.push(TcpOut { at, stream, ws });
+        if needs.ws {
+            self.tcp.push(TcpOut { at, stream, ws });
+        }
         if needs.verdicts && is_whole {
             let segment = Segment { row: self.next_row, ..segment };
             let story = needs.stories.then_some(StoryPlace { file: record.file, is_copy });

@@ -57,6 +57,13 @@ impl Streams {
         (stream, row)
     }
 
+    /// The same where nobody asks what Wireshark says of the segment.
+    pub fn on_unasked_segment(&mut self, slot: u32, at: u32, segment: &Segment<'_>) -> u32 {
+        let stream = self.stream_of(slot, at, segment);
+        self.streams[stream as usize].ws.on_unasked_segment(segment);
+        stream
+    }
+
     /// The same for a header that is there but cannot be analysed.
     pub fn on_unanalysed(&mut self, slot: u32, at: u32, segment: &Segment<'_>) -> (u32, WsFlags) {
         let stream = self.stream_of(slot, at, segment);

@@ -64,6 +64,15 @@ impl WsStream {
         row
     }
 
+    /// Takes the next segment only for what tells this stream from the next one on its ports. A stream is shown all of its
+    /// segments this way, or none.
+    pub fn on_unasked_segment(&mut self, segment: &Segment) {
+        let [low, high] = &mut self.sides;
+        let (me, peer) = if segment.dir & 1 == 0 { (low, high) } else { (high, low) };
+        open(segment, me);
+        set_bases(segment, me, peer);
+    }
+
     /// Takes a TCP header that an ICMP error quotes, or one whose IP length is too short for it. Wireshark counts it
     /// into the stream (it can open one), lets it act on the handshake, and analyses nothing else: `reused_ports` is
     /// the only flag, and it shows raw numbers.

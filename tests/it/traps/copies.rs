@@ -112,6 +112,39 @@ fn directions_with_virtual_networks_of_their_own_are_one_connection_between_the_
     assert_eq!(one.ints(TcpFlows, "handshake_rtt_ns"), [10_020_000]);
     assert_eq!(one.ints(Flows, "flow_id"), [0]);
     assert_eq!(one.ints(Packets, "vni").iter().filter(|vni| **vni == 9).count(), 11, "rows say what the wire said");
+    // The client's number changes while the connection lasts.
+    let mut changed = wrapped([7, 9], 2);
+    for (at, packet) in transfer().iter().enumerate().skip(9).filter(|(_, packet)| from_client(packet)) {
+        changed[at].bytes = in_vxlan_between(&packet.bytes, 8, 1, 2);
+    }
+    assert_eq!(Tables::bytes(pcap(&changed)).ints(TcpFlows, "vni"), [7]);
+    // The same ports again, with another number for the client: another connection, whole.
+    let again = |packet: &Packet, vnis: [u8; 2], by: u32| {
+        let mut inner = packet.clone();
+        let (seq_at, ack_at) = if from_client(packet) { (38, 42) } else { (42, 38) };
+        let moved = |at: usize| u32::from_be_bytes(std::array::from_fn(|i| packet.bytes[at + i])).wrapping_add(by);
+        inner.bytes[seq_at..seq_at + 4].copy_from_slice(&moved(seq_at).to_be_bytes());
+        let server_by = u32::from_be_bytes(std::array::from_fn(|i| packet.bytes[ack_at + i])).wrapping_add(by / 2);
+        inner.bytes[ack_at..ack_at + 4].copy_from_slice(&server_by.to_be_bytes());
+        let bytes = match from_client(packet) {
+            true => in_vxlan_between(&inner.bytes, vnis[0], 1, 2),
+            false => in_vxlan_between(&inner.bytes, vnis[1], 2, 1),
+        };
+        Packet { time_ns: packet.time_ns + 10_000 * MS, bytes }
+    };
+    let mut reused = wrapped([7, 9], 2);
+    reused.extend(transfer().iter().map(|packet| again(packet, [8, 9], 1 << 30)));
+    let tables = Tables::bytes(pcap(&reused));
+    assert_eq!(tables.ints(TcpFlows, "vni"), [7, 8]);
+    assert_eq!(tables.ints(TcpFlows, "server_packets"), [11, 11]);
+    // Two tenants with the same addresses and ports at the same time.
+    let mut tenants = wrapped([7, 9], 2);
+    let other = |packet: &Packet| Packet { time_ns: packet.time_ns + MS, ..again(packet, [8, 10], 1 << 30) };
+    tenants
+        .extend(transfer().iter().map(other).map(|packet| Packet { time_ns: packet.time_ns - 10_000 * MS, ..packet }));
+    tenants.sort_by_key(|packet| packet.time_ns);
+    let tables = Tables::bytes(pcap(&tenants));
+    assert_eq!((tables.ints(TcpFlows, "vni"), tables.ints(TcpFlows, "server_packets")), (vec![7, 8], vec![11, 11]));
     // Other tunnel ends: two tenants with the same addresses.
     let two = Tables::bytes(pcap(&wrapped([7, 9], 3)));
     assert_eq!(two.ints(TcpFlows, "vni"), [7, 9]);
