@@ -62,11 +62,17 @@ def run_show(given: argparse.Namespace) -> None:
 
 
 #: Kinds of inputs and of parameters that are words; the others are names of programs.
-_KINDS = ("capture", "text", "integer", "number", "boolean")
+_KINDS = {
+    "capture": "labs_kind_capture",
+    "text": "labs_kind_text",
+    "integer": "labs_kind_integer",
+    "number": "labs_kind_number",
+    "boolean": "labs_kind_boolean",
+}
 
 
 def _kind(name: str, lang: str) -> str:
-    return say(lang, f"labs_kind_{name}") if name in _KINDS else name
+    return say(lang, _KINDS[name]) if name in _KINDS else name
 
 
 def run_check(given: argparse.Namespace) -> None:
