@@ -20,6 +20,8 @@ pub enum Error {
     Limit { path: PathBuf, limit: &'static str, value: u64 },
     /// The call is at fault: an unknown table or column, no input, a filter that does not parse.
     Usage(String),
+    /// There is no lab of this name. `near` is one that is much like it; `known` are those that there are.
+    NoLab { name: String, near: Option<String>, known: Vec<String> },
     /// Arrow refused to build or write a batch.
     Arrow(arrow_schema::ArrowError),
     /// A query is at fault, or reached a limit. `message` is what SQLite says, `offset` the byte of the query that it speaks
@@ -67,6 +69,16 @@ impl Error {
                 words::say(lang, "error.limit", &[("path", &path.display()), ("limit", limit), ("value", value)])
             }
             Self::Usage(message) => message.clone(),
+            Self::NoLab { name, near, known } => {
+                let near = near.as_ref().map(|near| words::say(lang, "error.no_lab_near", &[("near", near)]));
+                let key = if known.is_empty() { "error.no_lab_known_none" } else { "error.no_lab_known" };
+                let known = words::say(lang, key, &[("known", &known.join(&words::say(lang, "error.and", &[])))]);
+                words::say(
+                    lang,
+                    "error.no_lab",
+                    &[("name", name), ("near", &near.unwrap_or_default()), ("known", &known)],
+                )
+            }
             Self::Arrow(error) => error.to_string(),
             #[cfg(feature = "sql")]
             Self::Sql { fault, message, excerpt, .. } => {

@@ -59,14 +59,20 @@ pub fn report_schema() -> &'static str {
     grade::JSON_SCHEMA
 }
 
-/// Checks a lab: its files, its words, and each case, with the report it gets.
+/// Checks a lab: its files, its words, and each case, or the one named, with the report it gets.
 #[pyfunction]
-pub fn check_lab<'py>(py: Python<'py>, folder: PathBuf, options: RunOptions) -> PyResult<Bound<'py, PyDict>> {
+pub fn check_lab<'py>(
+    py: Python<'py>,
+    folder: PathBuf,
+    options: RunOptions,
+    case: Option<String>,
+) -> PyResult<Bound<'py, PyDict>> {
     let options = GradeOptions { params: BTreeMap::new(), capture: options.into_core() };
     let mut observer = PyObserver::new(None, Raised::default());
-    let check = observer.run(py, |observer| grade::check_lab(&folder, &options, observer))?;
+    let check = observer.run(py, |observer| grade::check_lab(&folder, case.as_deref(), &options, observer))?;
     let all = PyDict::new(py);
     all.set_item("lab", &check.lab)?;
+    all.set_item("case_names", &check.case_names)?;
     all.set_item("is_sound", check.is_sound())?;
     all.set_item("problems", check.problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     all.set_item("notes", check.notes.iter().map(ToString::to_string).collect::<Vec<_>>())?;

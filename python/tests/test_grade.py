@@ -20,6 +20,7 @@ from conftest import PING, TCP, Run
 
 import wirelab as wl
 from wirelab import _core
+from wirelab.cli._grade import _harmless
 
 LABS = Path(__file__).parents[2] / "tests" / "data" / "labs"
 LAB = LABS / "every-outcome"
@@ -95,7 +96,7 @@ def test_every_report_fits_the_schema(tmp_path: Path) -> None:
             for shown in (report, report.for_student()):
                 validator.validate(shown.to_dict())
             seen |= {(item["status"], item["counted"]) for item in report.items}
-    for check in (_core.check_lab(os.fspath(LAB), wl._arguments.options(None, None, None, None, "auto")),):
+    for check in (_core.check_lab(os.fspath(LAB), wl._arguments.options(None, None, None, None, "auto"), None),):
         for case in check["cases"]:
             validator.validate(json.loads(case["report"].json()))
             seen |= {(item["status"], item["counted"]) for item in json.loads(case["report"].json())["items"]}
@@ -157,7 +158,7 @@ def test_reports_go_into_a_folder_one_for_each_submission(wirelab: Run, full: Pa
         ("7.75", "7.75", "false", "")
     }
     checks = [check["id"] for check in wl.Lab(LAB).facts()["checks"]]
-    assert list(rows[0])[5:] == checks and sum(float(rows[0][check]) for check in checks) == 7.75
+    assert list(rows[0])[7:] == checks and sum(float(rows[0][check]) for check in checks) == 7.75
     again = tmp_path / "again"
     wirelab("grade", LAB, classroom, "--each", "-o", again, "--format", "json", "--jobs", 1)
     for name in names:
@@ -304,7 +305,76 @@ def test_a_row_of_the_class_list_is_no_formula_and_tells_what_could_not_be_read(
         rows = list(csv.DictReader(file))
     # Not all checks are shown, so there is no total.
     assert (rows[0]["name"], rows[0]["points"], rows[0]["of"]) == ("'=1+1", "", "") and "no_copies" not in rows[0]
+    assert (rows[0]["status"], rows[0]["review_reason"]) == ("graded", "")
     assert rows[1]["name"] == "none" and "no such file" in rows[1]["error"] and rows[1]["needs_review"] == "true"
+    assert rows[1]["status"] == "error" and rows[1]["review_reason"] == rows[1]["error"]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(1)", " =1", "\t=1", "|x", "＝1"])
+def test_no_name_is_a_formula_in_a_spreadsheet(name: str) -> None:
+    told = _harmless(name)
+    assert told[0] in ("'", "\\") and not told.startswith(("=", "+", "-", "@")), told
+    assert _harmless("a=1-2") == "a=1-2"
+
+
+JUMBO = Path(__file__).parents[2] / "graders" / "mtu-jumbo"
+
+
+def of_case(name: str, wirelab: Run, lang: str = "en", format: str = "text") -> str:
+    """The report of a case, in one line."""
+    done = wirelab("labs", "check", JUMBO, "--case", name, "--lang", lang, "--format", format)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode()
+    return text if format == "json" else " ".join(text.split())
+
+
+def test_frames_are_of_a_capture_and_what_has_no_value_is_not_expected(wirelab: Run) -> None:
+    for name in ("log-cut", "log-of-another-run", "clock-changed"):
+        for item in json.loads(of_case(name, wirelab, format="json"))["items"]:
+            for one in item["evidence"]:
+                assert not one["frames"] or one["input"] in ("standard", "jumbo"), (name, one)
+    text = of_case("log-cut", wirelab)
+    assert "not whole" in text and "none to none" not in text and "does not tell the value" not in text
+    assert "capture_bytes" not in text
+    assert "1 day" in of_case("clock-changed", wirelab) and "1 天" in of_case("clock-changed", wirelab, "zh")
+
+
+def test_what_waits_for_an_open_check_is_told_so_and_has_no_hint(wirelab: Run) -> None:
+    text, zh = of_case("full-marks-offload", wirelab), of_case("full-marks-offload", wirelab, "zh").replace(" ", "")
+    assert "which could not be assessed" in text and "which was not passed" not in text
+    assert "First see to" not in text and "而它无法评定" in zh and "check jumbo_path" not in text
+    # Optional files that were not handed in are told of once.
+    assert "need not be" in text and "Hand in the missing file" not in text
+
+
+def test_a_mark_is_final_where_checks_only_wait_for_one_that_was_lost(wirelab: Run) -> None:
+    report = json.loads(of_case("files-exchanged", wirelab, format="json"))
+    assert (report["status"], report["needs_review"]) == ("graded", False)
+    # What waits for one that waits for the lost one is told to see to the lost one.
+    hints = {item["id"]: item["hint"]["en"] for item in report["items"] if item["hint"]}
+    (lost,) = (item["title"]["en"] for item in report["items"] if item["id"] == "jumbo_mss")
+    assert lost in hints["jumbo_path"] and lost in hints["fewer_packets"]
+    text = of_case("files-exchanged", wirelab)
+    assert "look exchanged" in text and "never took effect" not in text
+    assert json.loads(of_case("full-marks-offload", wirelab, format="json"))["status"] == "partial"
+
+
+def test_one_case_is_graded_alone_and_that_is_said(wirelab: Run) -> None:
+    done = wirelab("labs", "check", JUMBO, "--case", "too-short", "--lang", "en")
+    assert b"Only case too-short was graded" in done.stderr
+    text = " ".join(done.stdout.decode().split())
+    assert "4.95 s are accepted" in text and "duration_ns" not in text
+    wrong = wirelab("labs", "check", JUMBO, "--case", "to-short", "--lang", "en")
+    assert wrong.returncode == 2 and b"did you mean too-short?" in wrong.stderr
+
+
+def test_a_wrong_lab_and_the_kinds_of_inputs_are_told_in_chinese(wirelab: Run) -> None:
+    wrong = wirelab("grade", "mtu-jumbi", "x", "--lang", "zh")
+    assert wrong.returncode == 2 and "没有名为 mtu-jumbi 的实验（是不是 mtu-jumbo？）" in wrong.stderr.decode()
+    shown = wirelab("labs", "show", "mtu-jumbo", "--lang", "zh").stdout.decode()
+    assert "(整数)" in shown and "(小数)" in shown and "; 抓包 mtu1500" in shown
+    assert "(integer)" not in shown and "(number)" not in shown
+    assert "(optional)" in wirelab("labs", "show", "mtu-jumbo", "--lang", "en").stdout.decode()
 
 
 LOGS = Path(__file__).parents[2] / "tests" / "data" / "logs"

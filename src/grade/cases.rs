@@ -21,9 +21,11 @@ pub const CASE_KEYS: [&str; 9] =
     ["score", "max_score", "needs_review", "failing", "partial", "not_assessable", "params", "submission", "files"];
 
 /// What checking a lab showed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LabCheck {
     pub lab: String,
+    /// All cases that there are, graded or not.
+    pub case_names: Vec<String>,
     pub problems: Vec<Problem>,
     /// What is worth a look, and no fault.
     pub notes: Vec<Problem>,
@@ -71,12 +73,16 @@ struct Expected {
     files: Vec<(String, PathBuf)>,
 }
 
-/// Reads a lab's folder and grades all of its cases.
-pub fn check_lab(folder: &Path, options: &GradeOptions, observer: &mut dyn Observer) -> Result<LabCheck, Error> {
-    let name = folder.canonicalize().map_err(|error| Error::io(folder, error))?;
-    let name = name.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let mut check =
-        LabCheck { lab: name.clone(), problems: Vec::new(), notes: Vec::new(), cases: Vec::new(), losses: Vec::new() };
+/// Reads a lab's folder and grades all of its cases, or the one that is named: then what only all of them together can show
+/// is not looked at.
+pub fn check_lab(
+    folder: &Path,
+    only: Option<&str>,
+    options: &GradeOptions,
+    observer: &mut dyn Observer,
+) -> Result<LabCheck, Error> {
+    let name = name_of(&folder.canonicalize().map_err(|error| Error::io(folder, error))?);
+    let mut check = LabCheck { lab: name.clone(), ..LabCheck::default() };
     let lab = match Lab::read(folder) {
         Ok(lab) => lab,
         Err(problems) => {
@@ -93,8 +99,13 @@ pub fn check_lab(folder: &Path, options: &GradeOptions, observer: &mut dyn Obser
         complain(format!("{README_FILE} is missing or empty: what to capture and how"));
     }
     let folders = case_folders(&folder.join(CASES_FOLDER))?;
-    for case in &folders {
+    check.case_names = folders.iter().map(|folder| name_of(folder)).collect();
+    for case in folders.iter().filter(|folder| only.is_none_or(|only| name_of(folder) == only)) {
         check.cases.push(run(&lab, case, options, observer)?);
+    }
+    if only.is_some() {
+        complain_of_faults(&lab, &mut check, &rubric_file);
+        return Ok(check);
     }
     let is_full = |case: &CaseResult| {
         case.report.as_ref().is_some_and(|report| report.items.iter().all(|item| item.status == Outcome::Pass))
@@ -188,10 +199,13 @@ fn case_folders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
+fn name_of(folder: &Path) -> String {
+    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
 fn run(lab: &Lab, folder: &Path, options: &GradeOptions, observer: &mut dyn Observer) -> Result<CaseResult, Error> {
-    let name = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut result = CaseResult {
-        name,
+        name: name_of(folder),
         score: String::new(),
         failing: Vec::new(),
         partial: Vec::new(),
@@ -251,12 +265,14 @@ fn compare(report: &Report, expected: &Expected, at_fault: &BTreeSet<&str>, resu
     let points = [("score", expected.score, score), ("max_score", expected.max_score, max)];
     for (key, wanted, got) in points {
         if let Some(wanted) = wanted.filter(|wanted| *wanted != got) {
-            result.problems.push(format!("{key} must be {}, and is {}", points_text(wanted), points_text(got)));
+            let (wanted, got) = (points_text(wanted), points_text(got));
+            result.problems.push(format!("{key}: {CASE_FILE} says {wanted}; the lab gives {got}"));
         }
     }
     if let Some(wanted) = expected.needs_review.filter(|wanted| *wanted != report.needs_review) {
         let reasons: Vec<_> = report.review.iter().map(|reason| reason.message.en.as_str()).collect();
-        result.problems.push(format!("needs_review must be {wanted}, and is {}: {}", !wanted, reasons.join("; ")));
+        let because = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
+        result.problems.push(format!("needs_review: {CASE_FILE} says {wanted}; the lab gives {}{because}", !wanted));
     }
     let lists = [
         ("failing", &expected.failing, &result.failing),
@@ -274,7 +290,7 @@ fn compare(report: &Report, expected: &Expected, at_fault: &BTreeSet<&str>, resu
         }
         for id in wanted_set.difference(&got_set) {
             let status = report.items.iter().find(|item| item.id == **id).map_or("", |item| item.status.name());
-            problems.push(format!("check {id} must be {key}, and is {status}"));
+            problems.push(format!("check {id}: {CASE_FILE} says {key}; the lab gives {status}"));
         }
     }
     result.problems.extend(problems);

@@ -6,7 +6,7 @@ use super::document::{Document, Entry, Problem, Section, did_you_mean};
 use super::fill;
 use super::rubric::{Check, Outcome, Rubric};
 
-pub const KEYS: [&str; 5] = ["title", "summary", "input", "group", "check"];
+pub const KEYS: [&str; 6] = ["title", "summary", "input", "group", "label", "check"];
 /// Keys of a check's words beside those that `say` names.
 pub const CHECK_KEYS: [&str; 8] = ["title", "hint", "pass", "partial", "fail", "no_rows", "null", "not_assessable"];
 
@@ -27,6 +27,8 @@ pub struct Feedback {
     pub summary: String,
     pub inputs: BTreeMap<String, String>,
     pub groups: BTreeMap<String, String>,
+    /// What columns that are compared are called; those without a label go by their own name.
+    pub labels: BTreeMap<String, String>,
     pub checks: BTreeMap<String, CheckWords>,
 }
 
@@ -62,6 +64,7 @@ impl Feedback {
             BTreeMap::from([("title".to_owned(), self.title.as_str()), ("summary".to_owned(), self.summary.as_str())]);
         texts.extend(self.inputs.iter().map(|(name, text)| (format!("input.{name}"), text.as_str())));
         texts.extend(self.groups.iter().map(|(name, text)| (format!("group.{name}"), text.as_str())));
+        texts.extend(self.labels.iter().map(|(name, text)| (format!("label.{name}"), text.as_str())));
         for (id, words) in &self.checks {
             texts.insert(format!("check.{id}.title"), &words.title);
             texts.extend(words.hint.iter().map(|hint| (format!("check.{id}.hint"), hint.as_str())));
@@ -122,6 +125,7 @@ fn read(file: &str, top: &Section<'_>, rubric: &Rubric) -> Feedback {
         summary: top.required_text("summary"),
         inputs: names(top, "input", &inputs),
         groups: names(top, "group", &groups),
+        labels: labels(top, rubric),
         checks,
     }
 }
@@ -139,6 +143,15 @@ fn names(top: &Section<'_>, key: &str, wanted: &[&str]) -> BTreeMap<String, Stri
         top.problem(format!("[{key}] lacks words for {name}"));
     }
     names
+}
+
+/// `[label]`: words for columns that checks compare, as many as the lab likes.
+fn labels(top: &Section<'_>, rubric: &Rubric) -> BTreeMap<String, String> {
+    let Some(section) = top.section("label", "label") else { return BTreeMap::new() };
+    let columns = rubric.checks.iter().flat_map(|check| &check.expect).map(|expect| expect.column.as_str());
+    let columns: BTreeSet<_> = columns.collect();
+    section.expect_keys(&columns.iter().copied().collect::<Vec<_>>());
+    columns.into_iter().filter_map(|name| Some((name.to_owned(), section.text(name)?))).collect()
 }
 
 fn read_check(section: &Section<'_>, check: &Check, rubric: &Rubric) -> CheckWords {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::document::{Problem, did_you_mean};
+use super::document::{Problem, nearest};
 use super::feedback::{self, Feedback};
 use super::fill::Places;
 use super::report::Both;
@@ -65,6 +65,11 @@ impl Lab {
 
     pub fn title(&self) -> Both {
         Both::new(|lang| self.words(lang).title.clone())
+    }
+
+    /// What people call a column that is compared: the lab's label, else its name.
+    pub fn label(&self, column: &str) -> Both {
+        Both::new(|lang| self.words(lang).labels.get(column).map_or(column, String::as_str).to_owned())
     }
 
     /// A check's title, with the parameters' defaults in it.
@@ -194,13 +199,8 @@ impl Library {
             }
             None => {
                 let known: Vec<_> = self.list()?.into_iter().map(|lab| lab.id).collect();
-                let hint = did_you_mean(name, known.iter().map(String::as_str));
-                let there_are = if known.is_empty() {
-                    "there are none".to_owned()
-                } else {
-                    format!("the labs are {}; for your own, give the folder, or --labs DIR", known.join(", "))
-                };
-                Err(Error::Usage(format!("there is no lab {name}{hint}; {there_are}")))
+                let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+                Err(Error::NoLab { name: name.to_owned(), near, known })
             }
         }
     }

@@ -84,7 +84,7 @@ pub enum View {
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Graded,
-    /// Some checks could not be assessed.
+    /// Some checks could not be assessed. Those that wait for a lost one do not count: their mark is final.
     Partial,
     /// None could.
     NotAssessable,
@@ -168,6 +168,13 @@ pub struct Reason {
     pub message: Both,
 }
 
+impl Reason {
+    /// Whether the query was answered, and just did not tell.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self.code.as_str(), "null" | "no_rows")
+    }
+}
+
 /// One check's result.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Item {
@@ -189,6 +196,9 @@ pub struct Item {
     pub hint: Option<Both>,
     /// Why it could not be assessed.
     pub reason: Option<Reason>,
+    /// Whether it waits for a check that lost its points: then nothing more can become of it.
+    #[serde(skip)]
+    pub waits_for_loss: bool,
     pub visibility: Visibility,
     pub tags: Vec<String>,
     /// Inputs that the check reads.
@@ -225,6 +235,8 @@ pub enum Counted {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub column: String,
+    /// What the lab's words call the column.
+    pub label: Both,
     pub value: Value,
     pub unit: Option<Unit>,
     pub op: Op,
@@ -289,7 +301,7 @@ impl Report {
 pub fn status_of(items: &[Item]) -> Status {
     let is_optional = |item: &&Item| item.reason.as_ref().is_some_and(|reason| reason.code == OPTIONAL_INPUT);
     let asked = items.len() - items.iter().filter(is_optional).count();
-    let open = |item: &&Item| item.status == Outcome::NotAssessable && !is_optional(item);
+    let open = |item: &&Item| item.status == Outcome::NotAssessable && !item.waits_for_loss && !is_optional(item);
     match items.iter().filter(open).count() {
         0 => Status::Graded,
         open if open == asked => Status::NotAssessable,

@@ -58,6 +58,11 @@ impl Unit {
         Self::from_name(ending).filter(|unit| !matches!(unit, Self::Things(_) | Self::Seconds | Self::Percent))
     }
 
+    /// Whether it is one of time.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::Nanoseconds | Self::Microseconds | Self::Milliseconds | Self::Seconds)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -82,10 +87,10 @@ pub fn readable(value: &Value, unit: Option<Unit>, lang: Lang) -> String {
     match unit {
         Some(Unit::Bytes) if number.abs() >= 10_000.0 => scaled(number, &["B", "kB", "MB", "GB", "TB", "PB"]),
         Some(Unit::BitsPerSecond) => scaled(number, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]),
-        Some(Unit::Nanoseconds) => duration(number),
-        Some(Unit::Microseconds) => duration(number * 1e3),
-        Some(Unit::Milliseconds) => duration(number * 1e6),
-        Some(Unit::Seconds) => duration(number * 1e9),
+        Some(Unit::Nanoseconds) => duration(number, lang),
+        Some(Unit::Microseconds) => duration(number * 1e3, lang),
+        Some(Unit::Milliseconds) => duration(number * 1e6, lang),
+        Some(Unit::Seconds) => duration(number * 1e9, lang),
         Some(Unit::Ratio) => format!("{}%", digits(number * 100.0)),
         Some(Unit::Percent) => format!("{}%", digits(number)),
         _ => exact(value, unit, lang),
@@ -129,8 +134,14 @@ fn as_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Nanoseconds in the unit that suits.
-fn duration(ns: f64) -> String {
+/// Nanoseconds in the unit that suits: from an hour on in days, hours, minutes and whole seconds.
+fn duration(ns: f64, lang: Lang) -> String {
+    const HOUR_NS: f64 = 3.6e12;
+    // What is longer than a century is a figure, and no time that people read.
+    if (HOUR_NS..HOUR_NS * 876_600.0).contains(&ns.abs()) {
+        let sign = if ns < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", long_duration((ns.abs() / 1e9).round() as u64, lang));
+    }
     let (unit, length) = match ns.abs() {
         0.0..1e3 => ("ns", 1.0),
         1e3..1e6 => ("µs", 1e3),
@@ -138,6 +149,27 @@ fn duration(ns: f64) -> String {
         _ => ("s", 1e9),
     };
     format!("{} {unit}", digits(ns / length))
+}
+
+/// "1 day and 1 s".
+fn long_duration(seconds: u64, lang: Lang) -> String {
+    let parts = [
+        ("day", seconds / 86_400),
+        ("hour", seconds / 3600 % 24),
+        ("minute", seconds / 60 % 60),
+        ("second", seconds % 60),
+    ];
+    let part = |(name, count): (&str, u64)| {
+        let one = if count == 1 { "_one" } else { "" };
+        words::say(lang, &format!("grade.duration.{name}{one}"), &[("value", &count)])
+    };
+    let mut parts: Vec<_> = parts.into_iter().filter(|(_, count)| *count > 0).map(part).collect();
+    let last = parts.pop().unwrap_or_default();
+    if parts.is_empty() {
+        return last;
+    }
+    let first = parts.join(&words::say(lang, "grade.duration.between", &[]));
+    words::say(lang, "grade.duration.last", &[("first", &first), ("last", &last)])
 }
 
 fn scaled(number: f64, units: &[&str]) -> String {
@@ -190,6 +222,11 @@ mod tests {
         assert_eq!(en(integer(12_345_678), "bytes"), "12.3 MB");
         assert_eq!(en(integer(9_410_000_000), "bps"), "9.41 Gbit/s");
         assert_eq!(en(integer(1_500_000), "ns"), "1.5 ms");
+        assert_eq!(en(integer(3_599), "s"), "3599 s");
+        assert_eq!(en(integer(86_401), "s"), "1 day and 1 s");
+        assert_eq!(en(integer(-180_061), "s"), "-2 days, 2 h, 1 min and 1 s");
+        assert_eq!(en(integer(3_600_000_000_000), "ns"), "1 h");
+        assert_eq!(readable(&integer(180_061), Unit::from_name("s"), Lang::Zh), "2 天 2 小时 1 分 1 秒");
         assert_eq!(en(Value::Real(0.0523), "ratio"), "5.23%");
         assert_eq!(en(Value::Real(0.0000052), "ratio"), "0.00052%");
         assert_eq!(en(integer(1), "packets"), "1 packet");

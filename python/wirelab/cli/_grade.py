@@ -206,24 +206,28 @@ def _write_scores(
     with _table.output(path) as out:
         text = io.TextIOWrapper(out, encoding="utf-8-sig", newline="", write_through=True)
         rows = csv.writer(text)
-        rows.writerow(["name", "points", "of", "needs_review", "error", *checks])
+        rows.writerow(["name", "points", "of", "status", "needs_review", "review_reason", "error", *checks])
         for submission, report in zip(submissions, results, strict=True):
             name = _harmless(os.path.basename(os.path.abspath(submission)))
             if not isinstance(report, Report):
-                rows.writerow([name, "", "", "true", _harmless(_reason(report, lang)), *([""] * len(checks))])
+                reason = _harmless(_reason(report, lang))
+                rows.writerow([name, "", "", "error", "true", reason, reason, *([""] * len(checks))])
                 continue
             score, most = report._data.points()
             got = {one["id"]: "" if one["counted"] == "excluded" else one["points"] for one in report.items}
             error = say(lang, "grade_error") if report.status == "error" else ""
             review = "true" if report.needs_review else "false"
-            rows.writerow([name, score, most, review, error, *(got.get(check, "") for check in checks)])
+            reasons = _harmless("; ".join(one["message"][lang] for one in report.to_dict()["review"]))
+            of_checks = (got.get(check, "") for check in checks)
+            rows.writerow([name, score, most, report.status, review, reasons, error, *of_checks])
         text.detach()
 
 
 def _harmless(text: str) -> str:
     """Text that no spreadsheet takes for a formula, and in one line."""
-    text = printable(text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
+    text = " ".join(printable(text).splitlines())
+    # Spaces before it do not keep some programs from taking it for one; nor do the wide forms of these characters.
+    return f"'{text}" if text.lstrip().startswith(tuple("=+-@|%＝＋－＠")) else text
 
 
 def _params(given: Sequence[str] | None) -> dict[str, str]:

@@ -45,10 +45,11 @@ def run_show(given: argparse.Namespace) -> None:
     lines.append(say(lang, "labs_inputs"))
     for one in facts["inputs"]:
         optional = "" if one["required"] else f" ({say(lang, 'labs_optional')})"
-        lines.append(f"  {one['name']}: {one['words']}{optional}; {one['kind']} {' '.join(one['match'])}".rstrip())
+        kind = _kind(one["kind"], lang)
+        lines.append(f"  {one['name']}: {one['words']}{optional}; {kind} {' '.join(one['match'])}".rstrip())
     if facts["params"]:
         lines += ["", say(lang, "labs_params")]
-        lines += [f"  {one['name']} = {one['default']} ({one['type']})" for one in facts["params"]]
+        lines += [f"  {one['name']} = {one['default']} ({_kind(one['type'], lang)})" for one in facts["params"]]
     lines += ["", f"{say(lang, 'labs_checks')} ({say(lang, 'labs_total', points=facts['max_score'])})"]
     rows = [
         [one["points"], one["id"], one["title"] + ("" if one["visible"] else f" ({say(lang, 'labs_hidden')})")]
@@ -60,10 +61,24 @@ def run_show(given: argparse.Namespace) -> None:
     print("\n".join(lines))
 
 
+#: Kinds of inputs and of parameters that are words; the others are names of programs.
+_KINDS = {
+    "capture": "labs_kind_capture",
+    "text": "labs_kind_text",
+    "integer": "labs_kind_integer",
+    "number": "labs_kind_number",
+    "boolean": "labs_kind_boolean",
+}
+
+
+def _kind(name: str, lang: str) -> str:
+    return say(lang, _KINDS[name]) if name in _KINDS else name
+
+
 def run_check(given: argparse.Namespace) -> None:
     lang = given.lang or default_lang()
     options = _arguments.options(None, None, None, None, "auto")
-    checks = [_core.check_lab(folder, options) for folder in given.folder]
+    checks = [_core.check_lab(folder, options, given.case) for folder in given.folder]
     if given.case is not None:
         _show_case(checks, given.case, given.format, lang)
         return
@@ -86,13 +101,23 @@ def _show_case(checks: list[dict], name: str, format: str, lang: str) -> None:  
     """The report that one case gets."""
     cases = {case["name"]: case for check in checks for case in check["cases"]}
     if name not in cases:
-        near = difflib.get_close_matches(name, cases, 1)
+        broken = [problem for check in checks if not check["case_names"] for problem in check["problems"]]
+        if broken:
+            raise UsageError("\n".join(broken))
+        names = [one for check in checks for one in check["case_names"]]
+        near = difflib.get_close_matches(name, names, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UsageError(f"there is no case {name}{hint}; there are {', '.join(cases) or 'none'}")
+        raise UsageError(f"there is no case {name}{hint}; there are {', '.join(names) or 'none'}")
     report = cases[name]["report"]
     if report is None:
         raise UsageError(f"case {name} cannot be graded: {'; '.join(cases[name]['problems'])}")
     sys.stdout.write(_grade.rendered(Report(report, lang), format, lang))
+    sys.stdout.flush()
+    for problem in cases[name]["problems"]:
+        print(f"cases/{name}: {problem}", file=sys.stderr)
+    print("wirelab: " + say(lang, "labs_one_case", case=name), file=sys.stderr)
+    if cases[name]["problems"]:
+        raise SystemExit(1)
 
 
 def _show_check(check: dict, lang: str) -> None:  # type: ignore[type-arg]

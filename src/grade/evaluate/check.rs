@@ -36,6 +36,8 @@ pub(super) struct Bench<'a> {
     pub done: BTreeMap<String, Outcome>,
     /// Checks of those that left the total.
     pub left_out: BTreeSet<String>,
+    /// Checks that wait for a lost one, at whatever remove, with that one.
+    pub lost: BTreeMap<String, String>,
     pub titles: Titles,
     /// What is wrong with checks themselves: check and message.
     pub faults: Vec<(String, String)>,
@@ -105,6 +107,9 @@ impl Bench<'_> {
         }
         let (shown, evidence_fault) = self.evidence(check, &found, observer)?;
         self.faults.extend(evidence_fault.iter().map(|message| (check.id.clone(), format!("evidence: {message}"))));
+        if let Some(Why::DependsOn { lost: Some(lost), .. }) = &found.why {
+            self.lost.insert(check.id.clone(), lost.clone());
+        }
         let item = self.item(check, found, shown, evidence_fault.is_some());
         self.done.insert(check.id.clone(), item.status);
         if item.counted == Counted::Excluded {
@@ -121,8 +126,11 @@ impl Bench<'_> {
 
     fn find(&self, check: &Check, observer: &mut dyn Observer) -> Result<Found, Unanswered> {
         for name in &check.depends_on {
-            if self.done.get(name) != Some(&Outcome::Pass) {
-                return Ok(Found::open(Why::DependsOn(name.clone())));
+            let outcome = self.done.get(name).copied();
+            if outcome != Some(Outcome::Pass) {
+                let is_open = outcome == Some(Outcome::NotAssessable);
+                let lost = if is_open { self.lost.get(name).cloned() } else { Some(name.clone()) };
+                return Ok(Found::open(Why::DependsOn { check: name.clone(), is_open, lost }));
             }
         }
         for name in &check.inputs {
@@ -316,6 +324,7 @@ impl Bench<'_> {
         let unit = expect.unit.or_else(|| Unit::of_column(&expect.column));
         let measured = Measured {
             column: expect.column.clone(),
+            label: self.lab.label(&expect.column),
             value,
             unit,
             op: expect.op,
@@ -350,14 +359,24 @@ impl Bench<'_> {
             _ => {}
         }
         let Some(sql) = &check.evidence else { return Ok((Vec::new(), None)) };
-        let words = qualifiers(sql);
-        let input = check.inputs.iter().find(|name| words.contains(name.as_str())).or(check.inputs.first());
         match self.asker.ask(sql, evidence::ASKED_ROWS, check.time_limit_s, observer) {
-            Ok(answer) => Ok((evidence::of_answer(&answer, input.map(String::as_str), self.inputs), None)),
+            Ok(answer) => {
+                let has_frames = answer.columns.iter().any(|column| column == "frame_no");
+                let input = self.evidence_input(check, &qualifiers(sql), has_frames);
+                Ok((evidence::of_answer(&answer, input, self.inputs), None))
+            }
             Err(Unanswered::Cancelled) => Err(Error::Cancelled),
             Err(Unanswered::TimeLimit(limit)) => Ok((Vec::new(), Some(format!("more than {limit} s")))),
             Err(Unanswered::Failed(message)) => Ok((Vec::new(), Some(message))),
         }
+    }
+
+    /// The input that evidence is of where its rows do not say: the first that the query reads. Frames are of a capture.
+    fn evidence_input<'c>(&self, check: &'c Check, words: &BTreeSet<&str>, has_frames: bool) -> Option<&'c str> {
+        let names = || check.inputs.iter().chain(&check.optional_inputs).map(String::as_str);
+        let is_fit = |name: &&str| !has_frames || evidence::is_capture(self.inputs, name);
+        let read = names().filter(is_fit).find(|name| words.contains(name));
+        read.or_else(|| names().find(is_fit))
     }
 
     fn item(&mut self, check: &Check, found: Found, mut shown: Vec<Evidence>, has_evidence_fault: bool) -> Item {
@@ -376,7 +395,8 @@ impl Bench<'_> {
             && let Some(filter) = filter
             && found.why.as_ref().is_none_or(Why::has_answer)
         {
-            shown.push(evidence::of_filter(check.inputs.first().map(String::as_str), self.inputs, filter));
+            let input = self.evidence_input(check, &qualifiers(&check.sql), true);
+            shown.push(evidence::of_filter(input, self.inputs, filter));
         }
         places.text("filter", shown.iter().find_map(|one| one.filter.clone()).unwrap_or_default());
         let reason = found.why.as_ref().map(|why| reasons::reason(why, self.lab, &self.titles, &check.id));
@@ -388,15 +408,17 @@ impl Bench<'_> {
         let of_check = self.text(|lab, lang| lab.words(lang).checks.get(&check.id)?.hint.clone());
         let hint = match (own_hint, found.outcome, of_reason) {
             (Some(own), _, _) => Some(own),
-            (None, Outcome::NotAssessable, Some(of_reason)) => Some(of_reason),
-            (None, _, of_reason) => of_check.map(|hint| self.fill_both(check, &hint, &places)).or(of_reason),
+            (None, Outcome::NotAssessable, Some(of_reason)) => of_reason,
+            (None, _, of_reason) => {
+                of_check.map(|hint| self.fill_both(check, &hint, &places)).or_else(|| of_reason.flatten())
+            }
         };
         let counted = self.counted(check, &found);
         let is_fault = found.why.as_ref().is_some_and(Why::is_fault) || has_evidence_fault;
         let needs_review = is_fault
             || (found.outcome == Outcome::NotAssessable
                 && check.not_assessable == WhenNotAssessable::ZeroAndReview
-                && !matches!(found.why, Some(Why::DependsOn(_))))
+                && !matches!(found.why, Some(Why::DependsOn { .. })))
             || (found.outcome == Outcome::NotAssessable && found.why.as_ref().is_some_and(Why::is_defect))
             || (check.review && matches!(found.outcome, Outcome::Fail | Outcome::Partial));
         let searched = match &found.why {
@@ -422,6 +444,7 @@ impl Bench<'_> {
             message,
             hint: hint.filter(|_| is_lost),
             reason,
+            waits_for_loss: self.lost.contains_key(&check.id),
             visibility: check.visibility,
             tags: check.tags.clone(),
             inputs: check.inputs.clone(),
@@ -446,8 +469,11 @@ impl Bench<'_> {
                 _ => return None,
             }
         }
-        let optional = check.optional_inputs.iter().filter(|name| qualifiers(&check.sql).contains(name.as_str()));
-        for input in optional.filter_map(input) {
+        // What the query reads beside the inputs that the check is about.
+        let words = qualifiers(&check.sql);
+        let is_beside =
+            |input: &&InputState| words.contains(input.name.as_str()) && !check.inputs.contains(&input.name);
+        for input in self.inputs.iter().filter(is_beside) {
             let source = match (&input.presence, input.files.as_slice()) {
                 (Presence::Present, [file]) => file.clone(),
                 _ => format!("empty:{}", input.kind.name()),
@@ -464,7 +490,7 @@ impl Bench<'_> {
         }
         // Also where that one waits in turn: what began with a failure stays in the total.
         let waits_for_a_loss = match &found.why {
-            Some(Why::DependsOn(other)) => !self.left_out.contains(other),
+            Some(Why::DependsOn { check: other, .. }) => !self.left_out.contains(other),
             _ => false,
         };
         match check.not_assessable {

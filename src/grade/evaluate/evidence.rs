@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::inputs::InputState;
 use crate::grade::report::{Evidence, QualityFinding};
+use crate::grade::submission::InputKind;
 use crate::sql::{self, Value};
 
 /// Frames that are named of one check; a report is read by people.
@@ -14,7 +15,7 @@ pub(super) const ASKED_ROWS: usize = MOST_FRAMES + 1;
 /// Columns that are no part of a row shown.
 const PLACE_COLUMNS: [&str; 4] = ["frame_no", "file_no", "input", "time"];
 
-/// Rows of an evidence query, by input and file. `input` is the one that the query reads.
+/// Rows of an evidence query, by input and file. `input` is the one that the query reads; frames are named of captures alone.
 pub(super) fn of_answer(answer: &sql::Rows, input: Option<&str>, inputs: &[InputState]) -> Vec<Evidence> {
     let has_more = answer.rows.len() > MOST_FRAMES;
     let mut found: Vec<(Option<String>, i64, Evidence)> = Vec::new();
@@ -39,7 +40,8 @@ pub(super) fn of_answer(answer: &sql::Rows, input: Option<&str>, inputs: &[Input
             }
         };
         let Some((_, _, evidence)) = found.get_mut(at) else { continue };
-        if let Some(Value::Integer(frame)) = get("frame_no")
+        if evidence.input.as_deref().is_some_and(|name| is_capture(inputs, name))
+            && let Some(Value::Integer(frame)) = get("frame_no")
             && let Ok(frame) = u64::try_from(*frame)
             && !evidence.frames.contains(&frame)
         {
@@ -65,6 +67,11 @@ pub(super) fn of_answer(answer: &sql::Rows, input: Option<&str>, inputs: &[Input
         last.has_more = has_more;
     }
     found
+}
+
+/// Whether an input of this name is a capture: what has frames, and what a display filter is for.
+pub(super) fn is_capture(inputs: &[InputState], name: &str) -> bool {
+    inputs.iter().any(|input| input.name == name && input.kind == InputKind::Capture)
 }
 
 /// The frames of a finding on a capture's quality.

@@ -110,6 +110,7 @@ pub(super) fn assess(
         asker: &asker,
         done: BTreeMap::new(),
         left_out: BTreeSet::new(),
+        lost: BTreeMap::new(),
         titles: BTreeMap::new(),
         faults: Vec::new(),
         unfilled: BTreeSet::new(),
@@ -153,6 +154,8 @@ pub(super) fn assess(
 fn review(items: &[Item]) -> Vec<Reason> {
     let reason = |item: &Item| {
         let (code, message) = match &item.reason {
+            // What the lab says of it tells more than that a value is missing.
+            Some(reason) if reason.is_unanswered() => (reason.code.clone(), item.message.clone()),
             Some(reason) => (reason.code.clone(), reason.message.clone()),
             None => {
                 let message =

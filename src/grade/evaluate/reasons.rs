@@ -10,7 +10,13 @@ use crate::words::{Lang, say};
 #[derive(Clone, Debug)]
 pub(super) enum Why {
     /// Waits for a check that did not pass.
-    DependsOn(String),
+    DependsOn {
+        check: String,
+        /// Whether that one could not be assessed, and so may well be right.
+        is_open: bool,
+        /// The check that was lost and that all this waits for; none where nothing was lost.
+        lost: Option<String>,
+    },
     MissingInput(String),
     /// An input that need not be handed in, and was not: the check leaves the total.
     NotHandedIn(String),
@@ -41,7 +47,7 @@ pub(super) enum Why {
 impl Why {
     pub fn code(&self) -> &'static str {
         match self {
-            Self::DependsOn(_) => "depends_on",
+            Self::DependsOn { .. } => "depends_on",
             Self::MissingInput(_) => "missing_input",
             Self::NotHandedIn(_) => OPTIONAL_INPUT,
             Self::Ambiguous { .. } => "ambiguous_input",
@@ -79,7 +85,10 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
     let message = Both::new(|lang| {
         let key = format!("grade.reason.{}", why.code());
         match why {
-            Why::DependsOn(other) => say(lang, &key, &[("check", &title(titles, other, lang))]),
+            Why::DependsOn { check, is_open, .. } => {
+                let key = if *is_open { "grade.reason.depends_on_open" } else { key.as_str() };
+                say(lang, key, &[("check", &title(titles, check, lang))])
+            }
             Why::MissingInput(name) | Why::NotHandedIn(name) => say(lang, &key, &[("input", &input(lab, name, lang))]),
             Why::Ambiguous { name, files } => say(lang, &key, &[("input", &input(lab, name, lang)), ("files", files)]),
             Why::Unreadable { file, why } => say(lang, &key, &[("file", file), ("why", &why.get(lang))]),
@@ -98,7 +107,7 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
                 say(lang, &key, values)
             }
             Why::NoRows => say(lang, &key, &[]),
-            Why::Null(column) | Why::WrongType(column) => say(lang, &key, &[("column", column)]),
+            Why::Null(column) | Why::WrongType(column) => say(lang, &key, &[("column", &lab.label(column).get(lang))]),
             Why::SqlFailed(message) => {
                 // The lines after the first show the place in the query, for its author.
                 say(lang, &key, &[("why", &message.lines().next().unwrap_or(""))])
@@ -109,10 +118,16 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
     Reason { code: why.code().to_owned(), check: Some(check.to_owned()), message }
 }
 
-/// What to do about it.
-pub(super) fn hint(why: &Why, lab: &Lab, titles: &Titles) -> Both {
-    Both::new(|lang| match why {
-        Why::DependsOn(other) => say(lang, "grade.reason.depends_on_hint", &[("check", &title(titles, other, lang))]),
+/// What to do about it; none where there is nothing to do.
+pub(super) fn hint(why: &Why, lab: &Lab, titles: &Titles) -> Option<Both> {
+    if matches!(why, Why::DependsOn { lost: None, .. } | Why::NotHandedIn(_)) {
+        return None;
+    }
+    Some(Both::new(|lang| match why {
+        Why::DependsOn { check, lost, .. } => {
+            let first = lost.as_ref().unwrap_or(check);
+            say(lang, "grade.reason.depends_on_hint", &[("check", &title(titles, first, lang))])
+        }
         Why::MissingInput(name) | Why::NotHandedIn(name) | Why::Ambiguous { name, .. } => {
             let (kind, patterns) = lab
                 .rubric
@@ -130,7 +145,7 @@ pub(super) fn hint(why: &Why, lab: &Lab, titles: &Titles) -> Both {
         Why::Damaged(_) => say(lang, "grade.reason.damaged_capture_hint", &[]),
         Why::NoRows | Why::Null(_) => say(lang, "grade.reason.no_answer_hint", &[]),
         Why::SqlFailed(_) | Why::TimeLimit(_) | Why::WrongType(_) => say(lang, "grade.reason.fault_hint", &[]),
-    })
+    }))
 }
 
 /// What was looked for where the check's query was not asked.
@@ -144,7 +159,7 @@ pub(super) fn searched(why: &Why, lab: &Lab, check: &Check) -> String {
         }
         Why::Unreadable { file, .. } => file.clone(),
         Why::Unmet { need, finding } => format!("{}: {need}", finding.input),
-        Why::DependsOn(other) => format!("check {other}"),
+        Why::DependsOn { check, .. } => format!("check {check}"),
         _ => check.sql.trim().to_owned(),
     }
 }

@@ -5,7 +5,9 @@ use rust_decimal::prelude::ToPrimitive;
 use serde::Serialize;
 
 use super::wrap::printable;
-use crate::grade::report::{Counted, Evidence, Item, Measured, Report, is_time, points_text, time_text};
+use crate::grade::report::{
+    Counted, Evidence, Item, Measured, OPTIONAL_INPUT, Reason, Report, is_time, points_text, time_text,
+};
 use crate::grade::rubric::{Op, Outcome, Visibility, bound_names};
 use crate::grade::units::{Unit, exact, pair, readable};
 use crate::sql::Value;
@@ -205,6 +207,11 @@ fn points_of(points: Decimal, max: Decimal, lang: Lang) -> String {
 fn item(item: &Item, report: &Report, lang: Lang) -> ItemView {
     let reason = item.reason.as_ref().map_or("", |reason| reason.message.get(lang));
     let message = item.message.get(lang);
+    // Where the lab has words of its own, that a value is missing is said by them.
+    let is_unanswered = item.reason.as_ref().is_some_and(Reason::is_unanswered);
+    let is_code = |code: &str| item.reason.as_ref().is_some_and(|reason| reason.code == code);
+    // Nothing was looked for: the reason names the check that this one waits for, or the file that need not be there.
+    let is_searched = !is_code("depends_on") && !is_code(OPTIONAL_INPUT);
     ItemView {
         id: item.id.clone(),
         title: printable(item.title.get(lang)),
@@ -219,13 +226,13 @@ fn item(item: &Item, report: &Report, lang: Lang) -> ItemView {
         points: if item.max_points.is_zero() { String::new() } else { points_of(item.points, item.max_points, lang) },
         notes: notes(item, lang),
         message: printable(message),
-        reason: if reason == message { String::new() } else { printable(reason) },
+        reason: if reason == message || is_unanswered { String::new() } else { printable(reason) },
         hint: item.hint.as_ref().map_or(String::new(), |hint| printable(hint.get(lang))),
-        measured: item.measured.iter().map(|one| measured(one, lang)).collect(),
+        measured: item.measured.iter().filter(|one| is_told(one)).map(|one| measured(one, lang)).collect(),
         frames: item.evidence.iter().filter_map(|one| frames(one, lang)).collect(),
         filters: item.evidence.iter().filter_map(|one| one.filter.as_deref().map(printable)).collect(),
         table: table(&item.evidence, lang),
-        searched: item.searched.as_deref().map(printable).unwrap_or_default(),
+        searched: item.searched.as_deref().filter(|_| is_searched).map(printable).unwrap_or_default(),
         sql: item.sql.trim().to_owned(),
         command: command(item, report).unwrap_or_default(),
         tags: item.tags.clone(),
@@ -266,6 +273,11 @@ fn shell_quoted(text: &str) -> String {
     if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
+/// Whether there is something that was expected: an expression over what is missing has no value.
+fn is_told(measured: &Measured) -> bool {
+    !measured.expected.is_empty() && !measured.expected.contains(&Value::Null)
+}
+
 fn measured(measured: &Measured, lang: Lang) -> MeasuredLine {
     let unit = measured.unit;
     let (value, first) = match measured.expected.first() {
@@ -284,7 +296,7 @@ fn measured(measured: &Measured, lang: Lang) -> MeasuredLine {
             lang,
             &format!("grade.op.{}", measured.op.name()),
             &[
-                ("column", &measured.column),
+                ("column", &measured.label.get(lang)),
                 ("expected", &expected),
                 ("least", &first),
                 ("most", &most),
@@ -313,7 +325,10 @@ fn table(evidence: &[Evidence], lang: Lang) -> Option<Table> {
     let cell = |one: &Evidence, column: &String, value: &Value| match (value, one.start_ns) {
         (Value::Integer(ns), Some(start)) if is_time(column) => since(*ns - start),
         (Value::Integer(ns), None) if is_time(column) => time_text(*ns),
-        (value, _) => printable(&exact(value, Unit::of_column(column), lang)),
+        (value, _) => match Unit::of_column(column) {
+            Some(unit) if unit.is_time() => printable(&readable(value, Some(unit), lang)),
+            unit => printable(&exact(value, unit, lang)),
+        },
     };
     let row = |one: &Evidence, row: &std::collections::BTreeMap<String, Value>| -> Vec<String> {
         head.iter().map(|column| row.get(column).map_or(String::new(), |value| cell(one, column, value))).collect()

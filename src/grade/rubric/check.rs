@@ -147,6 +147,7 @@ pub(super) fn read(mut section: Section<'_>, known: &Known<'_>, earlier: &[Check
         id,
     };
     complain_of_parameters(&section, &check, params);
+    complain_of_frames(&section, &check, inputs);
     check
 }
 
@@ -336,6 +337,26 @@ fn read_inputs(
         |input: &&Input| !input.required && of_views.contains(input.name.as_str()) && !read.contains(&input.name);
     let optional = inputs.iter().filter(is_optional).map(|input| input.name.clone()).collect();
     (read, optional)
+}
+
+/// Frames are those of a capture: a check of logs alone has none to name.
+fn complain_of_frames(section: &Section<'_>, check: &Check, inputs: &[Input]) {
+    let names_frames = check.evidence.as_deref().is_some_and(|sql| has_word(sql, "frame_no"));
+    let is_capture = |name: &String| inputs.iter().any(|input| input.name == *name && input.kind == "capture");
+    if names_frames && !check.inputs.iter().chain(&check.optional_inputs).any(is_capture) {
+        let read = if check.inputs.is_empty() { "none".to_owned() } else { check.inputs.join(", ") };
+        let message = format!(
+            "the evidence of check {} has frame_no, but none of its inputs ({read}) is a capture: name the capture in \
+             inputs, or call the column something else",
+            check.id
+        );
+        section.problem_at("evidence", message);
+    }
+}
+
+/// Whether the SQL has this word.
+fn has_word(sql: &str, word: &str) -> bool {
+    sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(|one| one.eq_ignore_ascii_case(word))
 }
 
 /// Every `:name` in the check's SQL must be a parameter of the lab.

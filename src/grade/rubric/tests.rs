@@ -97,6 +97,11 @@ fn each_mistake_is_told_in_one_sentence() {
             "rubric.toml:23: groups, at the top of the file, has no basic (did you mean basics?)",
         ),
         ("points = \"0.25\"", "points = 0.25", "rubric.toml:35: points must be a decimal number in quotes"),
+        (
+            "inputs = []",
+            "inputs = []\nevidence = \"SELECT 1 AS frame_no\"",
+            "rubric.toml:39: the evidence of check later has frame_no, but none of its inputs (none) is a capture",
+        ),
         ("points = \"1\"", "points = \"3\"", "partial points must be less than the 3 of the check"),
         ("\"handshake\"", "\"handshakes\"", "there is no need handshakes (did you mean handshake?)"),
         ("needs = { jumbo", "needs = { jumbos", "there is no input jumbos (did you mean jumbo?)"),

@@ -50,9 +50,11 @@ fn points_add_up_exactly_and_every_lost_point_says_why() {
                 .iter()
                 .any(|one| one["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
             assert!(has_frames || item["searched"].is_string(), "neither frames nor what was searched for: {item}");
-            assert!(
-                !item["hint"]["en"].as_str().unwrap().is_empty() && !item["hint"]["zh"].as_str().unwrap().is_empty()
-            );
+            // There is nothing to do about an optional file, nor about what waits for a check that is open itself.
+            let has_nothing_to_do = item["reason"]["code"] == "optional_input"
+                || item["reason"]["message"]["en"].as_str().is_some_and(|text| text.contains("could not be assessed."));
+            let has_hint = |lang: &str| item["hint"][lang].as_str().is_some_and(|hint| !hint.is_empty());
+            assert!((has_hint("en") && has_hint("zh")) || has_nothing_to_do, "{item}");
             if item["status"] == "not_assessable" {
                 assert!(item["reason"]["code"].is_string() && points.is_zero(), "{item}");
             } else {

@@ -8,7 +8,7 @@ use crate::support::{crate_root, files_below};
 
 #[test]
 fn a_sound_lab_passes_and_each_case_gets_just_what_it_must() {
-    let check = check_lab(&lab_folder("every-outcome"), &GradeOptions::default(), &mut Unobserved).unwrap();
+    let check = check_lab(&lab_folder("every-outcome"), None, &GradeOptions::default(), &mut Unobserved).unwrap();
     let problems: Vec<_> = check.cases.iter().flat_map(|case| &case.problems).collect();
     assert!(check.is_sound(), "{:#?} {problems:#?}", check.problems);
     assert_eq!(check.cases.len(), 10);
@@ -17,7 +17,7 @@ fn a_sound_lab_passes_and_each_case_gets_just_what_it_must() {
 
 #[test]
 fn a_lab_whose_checks_fail_to_run_is_not_sound_and_says_where() {
-    let check = check_lab(&lab_folder("faulty"), &GradeOptions::default(), &mut Unobserved).unwrap();
+    let check = check_lab(&lab_folder("faulty"), None, &GradeOptions::default(), &mut Unobserved).unwrap();
     let of_lab: Vec<_> = check.problems.iter().map(ToString::to_string).collect();
     let of_cases = check.cases.iter().flat_map(|case| case.problems.clone());
     let all = of_cases.chain(of_lab.clone()).collect::<Vec<_>>().join("\n");
@@ -39,7 +39,7 @@ fn a_new_lab_works_from_the_start_and_is_sound_with_words_of_its_own() {
     let into = std::env::temp_dir().join(format!("wirelab-new-{}", std::process::id()));
     std::fs::create_dir_all(&into).unwrap();
     let folder = new_lab("my-lab", &into).unwrap();
-    let check = check_lab(&folder, &GradeOptions::default(), &mut Unobserved).unwrap();
+    let check = check_lab(&folder, None, &GradeOptions::default(), &mut Unobserved).unwrap();
     let problems: Vec<_> = check.cases.iter().flat_map(|case| &case.problems).collect();
     // All of it works; what is left to do is to write words of one's own.
     assert!(problems.is_empty(), "{problems:#?}");
@@ -61,7 +61,7 @@ fn a_new_lab_works_from_the_start_and_is_sound_with_words_of_its_own() {
         }
         std::fs::write(path, text).unwrap();
     }
-    let check = check_lab(&folder, &GradeOptions::default(), &mut Unobserved).unwrap();
+    let check = check_lab(&folder, None, &GradeOptions::default(), &mut Unobserved).unwrap();
     assert!(check.is_sound(), "{:#?}", check.problems);
     assert!(new_lab("my-lab", &into).unwrap_err().to_string().contains("is there already"));
     assert!(new_lab("My Lab", &into).is_err() && new_lab("../up", &into).is_err());
