@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # The built-in modules alone: others take time to load, in which Ctrl-C would still show a traceback.
-import _signal
+import _signal  # type: ignore[import-not-found, unused-ignore]
 import sys
 
 #: ``python -m`` has no name yet while the package is being loaded.
