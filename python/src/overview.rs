@@ -87,10 +87,22 @@ fn happenings<'py>(py: Python<'py>, seen: &[Happening]) -> PyResult<Bound<'py, P
     let list = PyList::empty(py);
     for happening in seen {
         let one = PyDict::new(py);
+        one.set_item("outcome", happening.outcome.name())?;
         one.set_item("events", happening.events)?;
         one.set_item("count", happening.count)?;
         one.set_item("longest_ns", happening.longest_ns)?;
-        one.set_item("first", cells::dicts(py, std::slice::from_ref(&happening.first))?.get_item(0)?)?;
+        one.set_item("longest", cells::dicts(py, std::slice::from_ref(&happening.longest))?.get_item(0)?)?;
+        let queue_pairs = PyList::empty(py);
+        for queue_pair in &happening.queue_pairs {
+            let ends = PyDict::new(py);
+            ends.set_item("requester_ip", &queue_pair.requester_ip)?;
+            ends.set_item("requester_qp", queue_pair.requester_qp)?;
+            ends.set_item("responder_ip", &queue_pair.responder_ip)?;
+            ends.set_item("responder_qp", queue_pair.responder_qp)?;
+            queue_pairs.append(ends)?;
+        }
+        one.set_item("queue_pairs", queue_pairs)?;
+        one.set_item("has_more_queue_pairs", happening.has_more_queue_pairs)?;
         list.append(one)?;
     }
     Ok(list)
@@ -102,6 +114,7 @@ fn roce<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
     all.set_item("payload_bytes", seen.roce.payload_bytes)?;
     all.set_item("ce_count", seen.roce.ce_count)?;
     all.set_item("queue_pair_count", seen.roce.queue_pair_count)?;
+    all.set_item("management_count", seen.roce.management_count)?;
     all.set_item("largest", cells::dicts(py, &seen.roce.top_queue_pairs)?)?;
     all.set_item("event_count", seen.roce.event_count)?;
     all.set_item("first_events", cells::dicts(py, &seen.roce.first_events)?)?;

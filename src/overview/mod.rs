@@ -20,8 +20,8 @@ use crate::tables::TableId;
 
 use groups::Words;
 pub use groups::{Groups, PauseCounts, ProbeCounts, TunnelCounts};
-pub use happenings::Happening;
 use happenings::Happenings;
+pub use happenings::{Happening, Outcome, QueuePair};
 pub use timeline::Timeline;
 
 /// Connections that are told apart; the others are only counted.
@@ -66,15 +66,17 @@ pub struct RoceOverview {
     pub syndromes: Groups<String, u64>,
     /// Packets with the CE mark of congestion.
     pub ce_count: u64,
-    /// Queue pairs that send.
+    /// Queue pairs that send data.
     pub queue_pair_count: u64,
-    /// The ten of them with the most payload, most first: one-row batches of `roce_qps`.
+    /// Queue pairs that carry the connection manager's datagrams, and no data.
+    pub management_count: u64,
+    /// The ten that send data with the most payload, most first: one-row batches of `roce_qps`.
     pub top_queue_pairs: Vec<RecordBatch>,
     /// What happened on queue pairs, beside connecting and disconnecting.
     pub event_count: u64,
     /// The first of these: batches of `roce_events`.
     pub first_events: Vec<RecordBatch>,
-    /// The same by kind and cause, in the order of the first of each.
+    /// The same by kind, cause and outcome, failures first.
     pub happenings: Vec<Happening>,
 }
 
@@ -176,7 +178,13 @@ impl Gathered {
 
     fn add_queue_pairs(&mut self, batch: &RecordBatch) {
         let bytes = batch["bytes"].as_primitive::<UInt64Type>();
+        let services = Words::new(&batch["service"]);
+        let responders = batch["responder_qp"].as_primitive::<UInt32Type>();
         for row in 0..batch.num_rows() {
+            if services.get(row) == Some("UD") && responders.value(row) == 1 {
+                self.roce.management_count += 1;
+                continue;
+            }
             let order = self.roce.queue_pair_count;
             put_among_largest(&mut self.top_queue_pairs, bytes.value(row), order, || batch.slice(row, 1));
             self.roce.queue_pair_count += 1;
@@ -289,11 +297,11 @@ impl Gathered {
             timeline: self.timeline,
             connection_count: self.connection_count,
             top_connections: table(TableId::TcpFlows, top),
-            tcp_happenings: self.tcp_happenings.0,
+            tcp_happenings: self.tcp_happenings.finish(),
             roce: RoceOverview {
                 opcodes: opcodes.collect(),
                 top_queue_pairs,
-                happenings: self.roce_happenings.0,
+                happenings: self.roce_happenings.finish(),
                 ..self.roce
             },
             pauses: self.pauses,
@@ -388,6 +396,37 @@ mod tests {
         assert_eq!(bytes.len() as u64, seen.connection_count.min(10));
         assert!(bytes.len() > 1 && bytes.is_sorted_by(|a, b| a >= b), "{bytes:?}");
         assert!(seen.tunnels.iter().any(|((kind, _), counts)| kind == "VXLAN" && counts.packets > 0));
+    }
+
+    #[test]
+    fn failures_come_first_with_their_queue_pairs_and_the_longest_of_each_kind_is_shown() {
+        let seen = overview_of("roce-verbs/roce-verbs.pcap");
+        let told: Vec<_> = seen
+            .roce
+            .happenings
+            .iter()
+            .map(|one| {
+                let kinds = Words::new(&one.longest["kind"]);
+                (kinds.get(0).unwrap_or("?").to_owned(), one.outcome.name(), one.events, one.queue_pairs.len())
+            })
+            .collect();
+        let expected = [
+            ("unanswered", "failed", 1, 1),
+            ("rnr", "failed", 1, 1),
+            ("nak", "failed", 3, 3),
+            ("nak", "failed", 1, 1),
+            ("rnr", "settled", 1, 1),
+        ];
+        assert_eq!(told, expected.map(|(kind, outcome, events, pairs)| (kind.to_owned(), outcome, events, pairs)));
+        let numbers: Vec<_> = seen.roce.happenings[2].queue_pairs.iter().map(|pair| pair.responder_qp).collect();
+        assert_eq!(numbers, [Some(0x18), Some(0x19), Some(0x1a)]);
+        let seen = overview_of("roce-loss/roce-loss.requester.pcap");
+        let first = &seen.roce.happenings[0];
+        assert_eq!(first.longest["duration_ns"].as_primitive::<Int64Type>().value(0), first.longest_ns);
+        assert_eq!((first.events, Words::new(&first.longest["end_reason"]).get(0)), (2, Some("timeout")));
+        // Three queue pairs that send data, two for the connection manager; the finding and the table say the same.
+        assert_eq!((seen.roce.queue_pair_count, seen.roce.management_count), (3, 2));
+        assert_eq!(seen.roce.top_queue_pairs.len(), 3);
     }
 
     #[test]

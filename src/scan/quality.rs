@@ -2,6 +2,7 @@
 
 use super::clocks;
 use super::core::Core;
+use super::points;
 use super::roce_findings;
 use super::tally::{ChecksumTally, Marked};
 use crate::analyze::{Connection, CopyKind, Vantage};
@@ -51,6 +52,7 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
         }
     }
     findings.extend(clocks::offsets(core, facts));
+    findings.extend(points::finding(core, facts));
     let connections = ConnectionTally::of(core);
     findings.extend(copy_findings(core, connections.by_network));
     findings.extend(connections.findings());
@@ -107,14 +109,24 @@ fn checksum_findings(checksums: &ChecksumTally) -> Vec<Finding> {
     findings
 }
 
-/// A share with three digits after the point, never rounded to none or all: "0.001%" is the least, "99.999%" the most.
+/// A share with one digit after the point, near none and all with three, and never rounded to either: "0.001%" is the
+/// least, "99.999%" the most.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if part >= whole {
         return "100%".to_owned();
     }
-    let thousandths = u128::from(part) * 100_000 / u128::from(whole);
-    let thousandths = if part > 0 { thousandths.max(1) } else { 0 };
-    format!("{}.{:03}%", thousandths / 1_000, thousandths % 1_000)
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let thousandths = part * 100_000 / whole;
+    match thousandths {
+        100..=99_900 => {
+            let tenths = (part * 1_000 + whole / 2) / whole;
+            format!("{}.{}%", tenths / 10, tenths % 10)
+        }
+        _ => {
+            let thousandths = if part > 0 { thousandths.max(1) } else { 0 };
+            format!("{}.{:03}%", thousandths / 1_000, thousandths % 1_000)
+        }
+    }
 }
 
 /// Copies by how they differ. Those on the same spot that a receiver reported were made by the network.
@@ -249,9 +261,22 @@ fn vantage_finding(counts: &[u64; 4]) -> Option<Finding> {
         return None;
     }
     let mut finding = Finding::new("vantage", Severity::Info).value(known, "connections").detail("total", total);
-    for vantage in [Vantage::Client, Vantage::Server, Vantage::Middle, Vantage::Unknown] {
-        finding = finding.detail(vantage.name(), of(vantage));
-    }
+    let all = [Vantage::Client, Vantage::Server, Vantage::Middle].into_iter().find(|vantage| of(*vantage) == total);
+    finding = match all {
+        Some(vantage) => {
+            let which = if total == 1 { "vantage.which.one" } else { "vantage.which.all" };
+            finding.list("which", [(which, total)]).variant_if(true, vantage.name())
+        }
+        None => {
+            let places = [
+                ("vantage.place.client", of(Vantage::Client)),
+                ("vantage.place.server", of(Vantage::Server)),
+                ("vantage.place.middle", of(Vantage::Middle)),
+                ("vantage.place.unknown", of(Vantage::Unknown)),
+            ];
+            finding.list("places", places.into_iter().filter(|(_, count)| *count > 0))
+        }
+    };
     finding.count = known;
     Some(finding)
 }

@@ -223,19 +223,57 @@ fn the_vantage_finding_agrees_with_the_connections() {
             continue;
         };
         assert_eq!(found.value, Some(known as i128), "{}", path.display());
-        let text = format!(
-            "the {} TCP connections were captured, by handshake times and TTLs: at the client {}, at the server {}, in \
-             between {}, not to be told {}.",
-            vantages.len(),
-            of("client"),
-            of("server"),
-            of("middle"),
-            of("unknown")
-        );
+        let places = [
+            ("client", "at the client"),
+            ("server", "at the server"),
+            ("middle", "in between"),
+            ("unknown", "not to be told"),
+        ];
+        let parts: Vec<String> = places
+            .iter()
+            .filter(|(name, _)| of(name) > 0)
+            .map(|(name, words)| format!("{words} {}", of(name)))
+            .collect();
+        let text = match (parts.len(), vantages.len()) {
+            (1, 1) => "(1 TCP connection), by".to_owned(),
+            (1, total) => format!("(all {total} TCP connections), by"),
+            (_, total) => format!("The {total} TCP connections were captured {}, by", parts.join(", ")),
+        };
         assert!(found.en.contains(&text), "{}: {} / {text}", path.display(), found.en);
         seen.extend(vantages);
     }
     assert!(seen.len() >= 3, "{seen:?}");
+}
+
+#[test]
+fn traffic_captured_at_two_points_is_said_to_be_counted_twice() {
+    let samples = crate::support::crate_root().join("sample-captures");
+    let set =
+        |names: &[&str]| Tables::of_set(names.iter().map(|name| Input::Path(samples.join(name))).collect()).findings();
+    for (names, count, words) in [
+        (["roce-loss/roce-loss.requester.pcap", "roce-loss/roce-loss.responder.pcap"], 3, "RoCE queue pairs 3;"),
+        (["tcp-loss/tcp-loss.h1.pcap", "tcp-loss/tcp-loss.h2.pcap"], 2, "TCP connections 2;"),
+        // Behind a service's address the server is another; it is the same connection.
+        (["vxlan-kubernetes/vxlan-kubernetes.node.pcap", "vxlan-kubernetes/vxlan-kubernetes.pod.pcap"], 24, "24;"),
+    ] {
+        let findings = set(&names);
+        let found = &findings["several_points"];
+        assert_eq!((found.severity.as_str(), found.value, found.count), ("warning", Some(2), count), "{names:?}");
+        assert!(found.en.contains(words) && found.en.contains("wirelab match"), "{}", found.en);
+        for name in names {
+            assert!(!set(&[name]).contains_key("several_points"), "{name}");
+        }
+    }
+    // Two captures of different traffic, and two pieces of one.
+    assert!(!set(&["tcp-loss/tcp-loss.h1.pcap", "tcp-reorder/tcp-reorder.pcap"]).contains_key("several_points"));
+    let whole = std::fs::read(samples.join("roce-loss/roce-loss.requester.pcap")).unwrap();
+    let mut at = 24;
+    for _ in 0..600 {
+        at += 16 + u32::from_le_bytes(whole[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    let pieces = [whole[..at].to_vec(), [&whole[..24], &whole[at..]].concat()];
+    let findings = Tables::of_set(pieces.map(|piece| Input::Bytes(piece.into())).into()).findings();
+    assert!(!findings.contains_key("several_points"), "{findings:?}");
 }
 
 #[test]
