@@ -49,6 +49,11 @@ pub fn to_py<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyAny
     connections.set_item("largest", cells::dicts(py, &seen.top_connections.batches)?)?;
     all.set_item("connections", connections)?;
     all.set_item("tcp_happenings", happenings(py, &seen.tcp_happenings)?)?;
+    let reordered = PyDict::new(py);
+    reordered.set_item("segments", seen.reordered.segments)?;
+    reordered.set_item("connections", seen.reordered.connections)?;
+    all.set_item("reordered", reordered)?;
+    all.set_item("too_big", too_big(py, seen)?)?;
     all.set_item("roce", roce(py, seen)?)?;
     all.set_item("pauses", pauses(py, seen)?)?;
     all.set_item("tunnels", tunnels(py, seen)?)?;
@@ -103,6 +108,20 @@ fn happenings<'py>(py: Python<'py>, seen: &[Happening]) -> PyResult<Bound<'py, P
         }
         one.set_item("queue_pairs", queue_pairs)?;
         one.set_item("has_more_queue_pairs", happening.has_more_queue_pairs)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn too_big<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (said, messages) in seen.too_big.iter() {
+        let one = PyDict::new(py);
+        one.set_item("by", &said.by)?;
+        one.set_item("src_ip", &said.src_ip)?;
+        one.set_item("dst_ip", &said.dst_ip)?;
+        one.set_item("mtu", said.mtu)?;
+        one.set_item("messages", messages)?;
         list.append(one)?;
     }
     Ok(list)

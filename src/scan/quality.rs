@@ -5,7 +5,7 @@ use super::core::Core;
 use super::points;
 use super::roce_findings;
 use super::tally::{ChecksumTally, Marked};
-use crate::analyze::{Connection, CopyKind, Vantage};
+use crate::analyze::{Connection, CopyKind, Side, Vantage};
 use crate::capture::{CaptureFacts, Finding, FindingSubject, LinkType, Severity};
 use crate::flow::FlowState;
 
@@ -13,6 +13,11 @@ use crate::flow::FlowState;
 const ONE_SIDED_PACKETS: u64 = 3;
 /// What a row of `packets` or `tcp` takes in memory with all its columns; 162 to 174 bytes were measured.
 const FRAME_ROW_BYTES: u64 = 170;
+
+/// A segment that every path carries: the least MTU of IPv6. What a black hole swallows is larger.
+const ALWAYS_CARRIED_BYTES: u32 = 1_280;
+/// Times that a large segment must have been sent in vain.
+const VAIN_TRIES: u64 = 3;
 
 /// Everything that is to be said of the capture, the gravest first.
 pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
@@ -173,6 +178,9 @@ struct ConnectionTally {
     missing_bytes: u64,
     missing_ranges: u64,
     by_network: u64,
+    /// Connections whose large segments nobody acknowledged, though the handshake passed.
+    swallowed: Vec<Place>,
+    largest_swallowed: u32,
     /// Connections by where they were captured.
     vantage: [u64; 4],
 }
@@ -202,7 +210,11 @@ impl ConnectionTally {
         if connection.client.is_none() {
             self.headless.push(place);
         }
-        for side in &connection.sides {
+        for (side, sent_bytes) in connection.sides.iter().zip(state.payload_bytes) {
+            if connection.handshake_rtt_ns.is_some() && is_swallowed(side, sent_bytes) {
+                self.swallowed.push(place);
+                self.largest_swallowed = self.largest_swallowed.max(side.max_segment_bytes);
+            }
             self.by_network += side.copies.by_network;
             if side.over_mss_count > 0 {
                 self.over_mss_frames += side.over_mss_count;
@@ -241,6 +253,8 @@ impl ConnectionTally {
             self.lossy,
             Some(self.missing_ranges),
         );
+        let largest = u64::from(self.largest_swallowed);
+        add(of("mtu_black_hole", Severity::Warning, largest, "bytes"), self.swallowed, None);
         let count = self.one_sided.len() as u64;
         add(of("one_direction", Severity::Warning, count, "connections"), self.one_sided, None);
         let largest = u64::from(self.largest_segment);
@@ -279,6 +293,13 @@ fn vantage_finding(counts: &[u64; 4]) -> Option<Finding> {
     };
     finding.count = known;
     Some(finding)
+}
+
+/// Nothing but large segments, sent again and again, of which none was acknowledged.
+fn is_swallowed(side: &Side, sent_bytes: u64) -> bool {
+    let largest = u64::from(side.max_segment_bytes);
+    side.max_segment_bytes > ALWAYS_CARRIED_BYTES
+        && side.unacknowledged_bytes().is_some_and(|bytes| sent_bytes >= bytes + VAIN_TRIES * largest)
 }
 
 /// Nothing but SYNs: nobody answered, which says nothing about the capture.

@@ -103,6 +103,7 @@ class _Page:
             self.protocols(),
             self.connections(),
             self.tcp_happenings(),
+            self.too_big(),
             self.queue_pairs(),
             self.events(),
             self.roce(),
@@ -240,7 +241,29 @@ class _Page:
 
     def tcp_happenings(self) -> list[str]:
         happened = self.seen["tcp_happenings"]
-        return [self.title(self.say("tcp_happenings")), *self.happened(happened)] if happened else []
+        lines = self.happened(happened)
+        late = self.seen["reordered"]
+        if late["segments"]:
+            text = self.say("reordered", count=count(late["segments"]), connections=count(late["connections"]))
+            first, *rest = _text.wrapped(text, self.width - 4)
+            lines += [f"  - {first}", *("    " + line for line in rest)]
+        return [self.title(self.say("tcp_happenings")), *lines] if lines else []
+
+    def too_big(self) -> list[str]:
+        """Routers that say a packet was too big for the next link."""
+        most = sorted(self.seen["too_big"], key=lambda one: -one["messages"])
+        rows = [
+            [
+                printable(one["by"]),
+                printable(one["src_ip"]),
+                printable(one["dst_ip"]),
+                _format.NOTHING if one["mtu"] is None else str(one["mtu"]),
+                count(one["messages"]),
+            ]
+            for one in most[:_SHOWN]
+        ]
+        head = [self.say(key) for key in ("said_by", "from", "to", "next_mtu", "messages")]
+        return self.table(self.say("too_big"), head, rows, "lllrr", len(most) - len(rows), "wirelab table icmp")
 
     def happened(self, happenings: Sequence[Mapping[str, Any]]) -> list[str]:
         """Events by kind and outcome: how often, on which queue pairs, and the longest of them."""

@@ -277,6 +277,27 @@ fn traffic_captured_at_two_points_is_said_to_be_counted_twice() {
 }
 
 #[test]
+fn large_segments_that_nothing_ever_acknowledges_look_like_a_black_hole() {
+    let samples = crate::support::crate_root().join("sample-captures/path-mtu-black-hole");
+    let findings = |name| Tables::of(Input::Path(samples.join(name))).findings();
+    let found = &findings("black-hole.h1.pcap")["mtu_black_hole"];
+    assert_eq!((found.value, found.count, found.severity.as_str()), (Some(8_948), 1, "warning"));
+    for name in ["black-hole.h2.pcap", "healthy.h1.pcap"] {
+        assert!(!findings(name).contains_key("mtu_black_hole"), "{name}");
+    }
+    // Small segments that nobody acknowledges, and large ones of which a part arrived, have other reasons.
+    let is_said = |bytes: usize, acked: u32| {
+        let mut packets = handshake(0, 10 * MS);
+        packets.extend(
+            (0..5).map(|at| Tcp { payload_bytes: bytes, ..data(0) }.id(300 + at).at((20 + 300 * i64::from(at)) * MS)),
+        );
+        packets.push(Tcp::new(SERVER, CLIENT, 5_001, 1_001 + acked, 0).id(900).at(3_000 * MS));
+        Tables::bytes(pcap(&packets)).findings().contains_key("mtu_black_hole")
+    };
+    assert_eq!([is_said(1_400, 0), is_said(1_000, 0), is_said(1_400, 500)], [true, false, false]);
+}
+
+#[test]
 fn every_finding_has_words_in_both_languages() {
     let mut codes = std::collections::BTreeSet::new();
     let folders =
