@@ -49,6 +49,11 @@ pub fn to_py<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyAny
     connections.set_item("largest", cells::dicts(py, &seen.top_connections.batches)?)?;
     all.set_item("connections", connections)?;
     all.set_item("tcp_happenings", happenings(py, &seen.tcp_happenings)?)?;
+    let reordered = PyDict::new(py);
+    reordered.set_item("segments", seen.reordered.segments)?;
+    reordered.set_item("connections", seen.reordered.connections)?;
+    all.set_item("reordered", reordered)?;
+    all.set_item("too_big", too_big(py, seen)?)?;
     all.set_item("roce", roce(py, seen)?)?;
     all.set_item("pauses", pauses(py, seen)?)?;
     all.set_item("tunnels", tunnels(py, seen)?)?;
@@ -87,10 +92,36 @@ fn happenings<'py>(py: Python<'py>, seen: &[Happening]) -> PyResult<Bound<'py, P
     let list = PyList::empty(py);
     for happening in seen {
         let one = PyDict::new(py);
+        one.set_item("outcome", happening.outcome.name())?;
         one.set_item("events", happening.events)?;
         one.set_item("count", happening.count)?;
         one.set_item("longest_ns", happening.longest_ns)?;
-        one.set_item("first", cells::dicts(py, std::slice::from_ref(&happening.first))?.get_item(0)?)?;
+        one.set_item("longest", cells::dicts(py, std::slice::from_ref(&happening.longest))?.get_item(0)?)?;
+        let queue_pairs = PyList::empty(py);
+        for queue_pair in &happening.queue_pairs {
+            let ends = PyDict::new(py);
+            ends.set_item("requester_ip", &queue_pair.requester_ip)?;
+            ends.set_item("requester_qp", queue_pair.requester_qp)?;
+            ends.set_item("responder_ip", &queue_pair.responder_ip)?;
+            ends.set_item("responder_qp", queue_pair.responder_qp)?;
+            queue_pairs.append(ends)?;
+        }
+        one.set_item("queue_pairs", queue_pairs)?;
+        one.set_item("has_more_queue_pairs", happening.has_more_queue_pairs)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn too_big<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (said, messages) in seen.too_big.iter() {
+        let one = PyDict::new(py);
+        one.set_item("by", &said.by)?;
+        one.set_item("src_ip", &said.src_ip)?;
+        one.set_item("dst_ip", &said.dst_ip)?;
+        one.set_item("mtu", said.mtu)?;
+        one.set_item("messages", messages)?;
         list.append(one)?;
     }
     Ok(list)
@@ -102,6 +133,7 @@ fn roce<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
     all.set_item("payload_bytes", seen.roce.payload_bytes)?;
     all.set_item("ce_count", seen.roce.ce_count)?;
     all.set_item("queue_pair_count", seen.roce.queue_pair_count)?;
+    all.set_item("management_count", seen.roce.management_count)?;
     all.set_item("largest", cells::dicts(py, &seen.roce.top_queue_pairs)?)?;
     all.set_item("event_count", seen.roce.event_count)?;
     all.set_item("first_events", cells::dicts(py, &seen.roce.first_events)?)?;

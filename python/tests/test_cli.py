@@ -32,6 +32,22 @@ def test_info_begins_with_findings_and_tells_what_there_is(wirelab: Run) -> None
         assert "\x1b" not in text
 
 
+def test_info_puts_failures_first_and_counts_queue_pairs_once(wirelab: Run) -> None:
+    samples = ROCE.parents[1]
+    text = " ".join(wirelab("info", samples / "roce-verbs" / "roce-verbs.pcap").stdout.decode().split())
+    failed, settled = text.index("likely given up"), text.index("then it was accepted")
+    assert failed < settled
+    assert all(f"QP 0x{number} → " in text for number in (18, 19, "1a"))
+    loss = samples / "roce-loss"
+    text = " ".join(wirelab("info", loss / "roce-loss.requester.pcap").stdout.decode().split())
+    assert "2 events of this kind, the longest 2.28 s: Go-back-N" in text and "until its timer ran out" in text
+    assert "RoCE queue pairs that send data: 3." in text and "besides 2 of the connection manager" in text
+    assert "and 2 more" not in text
+    assert "captured at 2 points" not in text
+    text = " ".join(wirelab("info", *sorted(loss.glob("*.pcap"))).stdout.decode().split())
+    assert "captured at 2 points" in text and "wirelab match" in text
+
+
 def test_info_speaks_chinese_where_asked_or_where_the_environment_does(wirelab: Run) -> None:
     asked = wirelab("info", "--lang", "zh", PING)
     found = wirelab("info", PING, env={"LC_ALL": "zh_CN.UTF-8"})

@@ -82,6 +82,12 @@ impl Side {
         self.span.bytes.saturating_sub(u64::try_from(missing).unwrap_or(0))
     }
 
+    /// Stream bytes of which the other end acknowledged none, although it acknowledged the SYN; `None` where it did some.
+    pub fn unacknowledged_bytes(&self) -> Option<u64> {
+        let has_none = self.span.is_set && self.acked.is_set && self.unique_bytes() == 0;
+        has_none.then_some(self.span.bytes).filter(|bytes| *bytes > 0)
+    }
+
     /// From the first to the last data segment.
     pub fn data_ns(&self) -> Option<i64> {
         self.last_data_ns?.checked_sub(self.first_data_ns?).filter(|ns| *ns > 0)

@@ -222,8 +222,10 @@ pub struct FindingSubject {
 /// Something about the capture that whoever reads its figures must know.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Stable name; the sentences are `quality.<code>` in `src/words/`.
+    /// Stable name; the sentences are `quality.<code>` in `src/words/`, or `quality.<code>.<variant>`.
     pub code: &'static str,
+    /// Which sentence, where one code has several.
+    pub variant: Option<&'static str>,
     pub severity: Severity,
     pub subject: FindingSubject,
     /// The figure, in `unit`.
@@ -243,6 +245,7 @@ impl Finding {
     pub(crate) fn new(code: &'static str, severity: Severity) -> Self {
         Self {
             code,
+            variant: None,
             severity,
             subject: FindingSubject::default(),
             value: None,
@@ -268,6 +271,14 @@ impl Finding {
     pub(crate) fn value(mut self, value: u64, unit: &'static str) -> Self {
         self.value = Some(i64::try_from(value).unwrap_or(i64::MAX));
         self.unit = unit;
+        self
+    }
+
+    /// Another sentence of the same code, where `is` holds.
+    pub(crate) fn variant_if(mut self, is: bool, variant: &'static str) -> Self {
+        if is {
+            self.variant = Some(variant);
+        }
         self
     }
 

@@ -41,6 +41,31 @@ impl<K: Ord, V: Default> Groups<K, V> {
     }
 }
 
+/// TCP segments that were overtaken on the way.
+#[derive(Clone, Debug, Default)]
+pub struct ReorderCounts {
+    pub segments: u64,
+    pub connections: u64,
+}
+
+impl ReorderCounts {
+    /// One connection's.
+    pub(super) fn add(&mut self, segments: u64) {
+        self.segments = self.segments.saturating_add(segments);
+        self.connections += u64::from(segments > 0);
+    }
+}
+
+/// Who says that packets between two ends were too big, and for which MTU.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TooBig {
+    pub by: String,
+    pub src_ip: String,
+    pub dst_ip: String,
+    /// `None` from routers older than RFC 1191, and where the message is cut.
+    pub mtu: Option<u32>,
+}
+
 /// Pause frames of one kind and class.
 #[derive(Clone, Debug, Default)]
 pub struct PauseCounts {

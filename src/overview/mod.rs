@@ -2,6 +2,8 @@
 
 mod groups;
 mod happenings;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 use std::collections::BinaryHeap;
@@ -19,9 +21,9 @@ use crate::scan::{Engine, ScanRequest, Summary};
 use crate::tables::TableId;
 
 use groups::Words;
-pub use groups::{Groups, PauseCounts, ProbeCounts, TunnelCounts};
-pub use happenings::Happening;
+pub use groups::{Groups, PauseCounts, ProbeCounts, ReorderCounts, TooBig, TunnelCounts};
 use happenings::Happenings;
+pub use happenings::{Happening, Outcome, QueuePair};
 pub use timeline::Timeline;
 
 /// Connections that are told apart; the others are only counted.
@@ -46,6 +48,10 @@ pub struct Overview {
     pub top_connections: TableData,
     /// What held TCP connections up, by kind.
     pub tcp_happenings: Vec<Happening>,
+    /// TCP segments that were overtaken on the way, and the connections they belong to.
+    pub reordered: ReorderCounts,
+    /// ICMP messages that a packet was too big, by who says it, the packet's ends, and the MTU it gives.
+    pub too_big: Groups<TooBig, u64>,
     pub roce: RoceOverview,
     /// Pause frames by kind and class.
     pub pauses: Groups<(String, Option<u8>), PauseCounts>,
@@ -66,15 +72,17 @@ pub struct RoceOverview {
     pub syndromes: Groups<String, u64>,
     /// Packets with the CE mark of congestion.
     pub ce_count: u64,
-    /// Queue pairs that send.
+    /// Queue pairs that send data.
     pub queue_pair_count: u64,
-    /// The ten of them with the most payload, most first: one-row batches of `roce_qps`.
+    /// Queue pairs that carry the connection manager's datagrams, and no data.
+    pub management_count: u64,
+    /// The ten that send data with the most payload, most first: one-row batches of `roce_qps`.
     pub top_queue_pairs: Vec<RecordBatch>,
     /// What happened on queue pairs, beside connecting and disconnecting.
     pub event_count: u64,
     /// The first of these: batches of `roce_events`.
     pub first_events: Vec<RecordBatch>,
-    /// The same by kind and cause, in the order of the first of each.
+    /// The same by kind, cause and outcome, failures first.
     pub happenings: Vec<Happening>,
 }
 
@@ -96,6 +104,7 @@ where
         request(TableId::Roce, &["opcode", "opcode_name", "aeth", "payload_bytes", "ecn"]),
         ScanRequest::new(TableId::RoceQps),
         ScanRequest::new(TableId::RoceEvents),
+        request(TableId::Icmp, &["protocol", "src_ip", "type", "code", "mtu", "quoted_src_ip", "quoted_dst_ip"]),
         request(TableId::Pause, &["kind", "class", "quanta"]),
         request(TableId::Tunnels, &["kind", "vni", "overhead_bytes"]),
         request(TableId::Probes, &["protocol", "src_ip", "dst_ip", "rtt_ns", "is_lost"]),
@@ -123,6 +132,8 @@ struct Gathered {
     timeline: Timeline,
     connection_count: u64,
     top: BinaryHeap<Connection>,
+    reordered: ReorderCounts,
+    too_big: Groups<TooBig, u64>,
     tcp_happenings: Happenings,
     roce_happenings: Happenings,
     top_queue_pairs: BinaryHeap<Connection>,
@@ -145,6 +156,7 @@ impl Gathered {
                 self.add_events(&batch);
                 self.roce_happenings.add(&batch);
             }
+            TableId::Icmp => self.add_icmp(&batch),
             TableId::Pause => self.add_pauses(&batch),
             TableId::Tunnels => self.add_tunnels(&batch),
             TableId::Probes => self.add_probes(&batch),
@@ -167,8 +179,11 @@ impl Gathered {
     fn add_connections(&mut self, batch: &RecordBatch) {
         let client = batch["client_bytes"].as_primitive::<UInt64Type>();
         let server = batch["server_bytes"].as_primitive::<UInt64Type>();
+        let reordered = ["client_reordered_count", "server_reordered_count"]
+            .map(|column| batch[column].as_primitive::<UInt64Type>());
         for row in 0..batch.num_rows() {
             let bytes = client.value(row).saturating_add(server.value(row));
+            self.reordered.add(reordered.iter().map(|column| column.value(row)).sum());
             put_among_largest(&mut self.top, bytes, self.connection_count, || batch.slice(row, 1));
             self.connection_count += 1;
         }
@@ -176,7 +191,13 @@ impl Gathered {
 
     fn add_queue_pairs(&mut self, batch: &RecordBatch) {
         let bytes = batch["bytes"].as_primitive::<UInt64Type>();
+        let services = Words::new(&batch["service"]);
+        let responders = batch["responder_qp"].as_primitive::<UInt32Type>();
         for row in 0..batch.num_rows() {
+            if services.get(row) == Some("UD") && responders.value(row) == 1 {
+                self.roce.management_count += 1;
+                continue;
+            }
             let order = self.roce.queue_pair_count;
             put_among_largest(&mut self.top_queue_pairs, bytes.value(row), order, || batch.slice(row, 1));
             self.roce.queue_pair_count += 1;
@@ -241,6 +262,30 @@ impl Gathered {
         }
     }
 
+    fn add_icmp(&mut self, batch: &RecordBatch) {
+        let protocols = Words::new(&batch["protocol"]);
+        let [by, from, to] = ["src_ip", "quoted_src_ip", "quoted_dst_ip"].map(|column| Words::new(&batch[column]));
+        let [types, codes] = ["type", "code"].map(|column| batch[column].as_primitive::<UInt8Type>());
+        let mtus = batch["mtu"].as_primitive::<UInt32Type>();
+        for row in 0..batch.num_rows() {
+            // RFC 1191 and RFC 4443.
+            let is_too_big = match protocols.get(row) {
+                Some("ICMP") => (types.value(row), codes.value(row)) == (3, 4),
+                Some("ICMPv6") => types.value(row) == 2,
+                _ => false,
+            };
+            if !is_too_big {
+                continue;
+            }
+            let word = |words: &Words| words.get(row).unwrap_or("?").to_owned();
+            let mtu = (!mtus.is_null(row)).then(|| mtus.value(row));
+            let key = TooBig { by: word(&by), src_ip: word(&from), dst_ip: word(&to), mtu };
+            if let Some(count) = self.too_big.entry(key) {
+                *count += 1;
+            }
+        }
+    }
+
     fn add_tunnels(&mut self, batch: &RecordBatch) {
         let kinds = Words::new(&batch["kind"]);
         let networks = batch["vni"].as_primitive::<UInt32Type>();
@@ -289,11 +334,13 @@ impl Gathered {
             timeline: self.timeline,
             connection_count: self.connection_count,
             top_connections: table(TableId::TcpFlows, top),
-            tcp_happenings: self.tcp_happenings.0,
+            reordered: self.reordered,
+            too_big: self.too_big,
+            tcp_happenings: self.tcp_happenings.finish(),
             roce: RoceOverview {
                 opcodes: opcodes.collect(),
                 top_queue_pairs,
-                happenings: self.roce_happenings.0,
+                happenings: self.roce_happenings.finish(),
                 ..self.roce
             },
             pauses: self.pauses,
@@ -344,61 +391,5 @@ impl PartialOrd for Connection {
 impl Ord for Connection {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.rank().cmp(&other.rank())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::observe::Unobserved;
-
-    fn sample(path: &str) -> String {
-        format!("{}/sample-captures/{path}", env!("CARGO_MANIFEST_DIR"))
-    }
-
-    fn overview_of(path: &str) -> Overview {
-        overview([sample(path).as_str()], &Options::default(), &mut Unobserved).expect("a sample that is read")
-    }
-
-    #[test]
-    fn an_overview_counts_what_the_tables_hold() {
-        let path = sample("roce-verbs/roce-verbs.pcap");
-        let seen = overview_of("roce-verbs/roce-verbs.pcap");
-        let capture = crate::open([path.as_str()], &Options::default()).expect("a sample that opens");
-        let roce = capture.table(TableId::Roce).expect("a table");
-        assert!(seen.roce.packets > 0);
-        assert_eq!(seen.roce.packets, roce.num_rows() as u64);
-        assert_eq!(seen.roce.opcodes.iter().map(|(_, _, count)| count).sum::<u64>(), seen.roce.packets);
-        assert_eq!(seen.summary.frames, capture.summary().expect("a summary").frames);
-        assert_eq!(seen.timeline.bins().iter().sum::<u64>(), seen.summary.original_bytes);
-    }
-
-    #[test]
-    fn the_largest_connections_come_first() {
-        let seen = overview_of("vxlan-kubernetes/vxlan-kubernetes.node.pcap");
-        let bytes: Vec<_> = seen
-            .top_connections
-            .batches
-            .iter()
-            .map(|batch| {
-                let of = |column: &str| batch[column].as_primitive::<UInt64Type>().value(0);
-                of("client_bytes") + of("server_bytes")
-            })
-            .collect();
-        assert_eq!(bytes.len() as u64, seen.connection_count.min(10));
-        assert!(bytes.len() > 1 && bytes.is_sorted_by(|a, b| a >= b), "{bytes:?}");
-        assert!(seen.tunnels.iter().any(|((kind, _), counts)| kind == "VXLAN" && counts.packets > 0));
-    }
-
-    #[test]
-    fn probes_are_counted_by_who_asked_whom() {
-        let seen = overview_of("ping-delay/ping-delay.pcap");
-        let counts: Vec<_> = seen.probes.iter().map(|(_, counts)| counts.clone()).collect();
-        assert_eq!(counts.iter().map(|counts| counts.sent_count).sum::<u64>(), 12);
-        assert!(
-            counts
-                .iter()
-                .all(|counts| counts.rtt_min_ns <= counts.rtt_mean_ns() && counts.rtt_mean_ns() <= counts.rtt_max_ns)
-        );
     }
 }

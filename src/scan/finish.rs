@@ -266,14 +266,18 @@ pub(super) fn sentence(finding: &Finding, facts: &CaptureFacts, lang: Lang) -> S
     let subject = finding.subject;
     let file = subject.file.and_then(|file| facts.files.get(usize::from(file))).map_or("", |file| &file.name);
     let value = finding.value.unwrap_or(0);
-    let span = words::span(value);
+    let span = words::short(value);
     let frame_no = subject.frame_no.unwrap_or(0);
     let lists: Vec<(&str, String)> = finding.lists.iter().map(|(name, parts)| (*name, list(parts, lang))).collect();
     let mut values: Vec<(&str, &dyn std::fmt::Display)> =
         vec![("file", &file), ("value", &value), ("span", &span), ("count", &finding.count), ("frame_no", &frame_no)];
     values.extend(finding.details.iter().map(|(name, value)| (*name, value as &dyn std::fmt::Display)));
     values.extend(lists.iter().map(|(name, text)| (*name, text as &dyn std::fmt::Display)));
-    words::say(lang, &format!("quality.{}", finding.code), &values)
+    let key = match finding.variant {
+        Some(variant) => format!("quality.{}.{variant}", finding.code),
+        None => format!("quality.{}", finding.code),
+    };
+    words::say(lang, &key, &values)
 }
 
 /// The parts of a list, in words; "none" where there are none.

@@ -11,6 +11,7 @@ mod lldp;
 mod lldp_findings;
 mod packet_id;
 mod pause;
+mod points;
 mod quality;
 mod quoted;
 mod roce;

@@ -14,6 +14,10 @@ pub(super) struct ClassPauses {
     pub pauses: u64,
     pub known_ns: i64,
     pub longest_ns: i64,
+    /// Pauses that a frame ended (XON), and their times until it: all together, and the longest.
+    pub xons: u64,
+    pub to_xon_ns: i64,
+    pub longest_to_xon_ns: i64,
     pub storms: u64,
     pub first: Option<(u16, u64, i64)>,
 }
@@ -89,6 +93,12 @@ impl PauseStage {
                 sum.pauses += 1;
                 sum.known_ns = sum.known_ns.saturating_add(duration_ns.unwrap_or(0));
                 sum.longest_ns = sum.longest_ns.max(duration_ns.unwrap_or(0));
+                if let Some(end_ns) = interval.end_ns.filter(|_| interval.ended_by == "xon") {
+                    let to_xon_ns = end_ns.saturating_sub(interval.start.time_ns);
+                    sum.xons += 1;
+                    sum.to_xon_ns = sum.to_xon_ns.saturating_add(to_xon_ns);
+                    sum.longest_to_xon_ns = sum.longest_to_xon_ns.max(to_xon_ns);
+                }
                 sum.storms += u64::from(is_storm == Some(true));
                 let start = interval.start;
                 sum.first = sum.first.or(Some((start.file, start.frame_no, start.time_ns)));

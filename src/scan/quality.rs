@@ -2,9 +2,10 @@
 
 use super::clocks;
 use super::core::Core;
+use super::points;
 use super::roce_findings;
 use super::tally::{ChecksumTally, Marked};
-use crate::analyze::{Connection, CopyKind, Vantage};
+use crate::analyze::{Connection, CopyKind, Side, Vantage};
 use crate::capture::{CaptureFacts, Finding, FindingSubject, LinkType, Severity};
 use crate::flow::FlowState;
 
@@ -12,6 +13,11 @@ use crate::flow::FlowState;
 const ONE_SIDED_PACKETS: u64 = 3;
 /// What a row of `packets` or `tcp` takes in memory with all its columns; 162 to 174 bytes were measured.
 const FRAME_ROW_BYTES: u64 = 170;
+
+/// A segment that every path carries: the least MTU of IPv6. What a black hole swallows is larger.
+const ALWAYS_CARRIED_BYTES: u32 = 1_280;
+/// Times that a large segment must have been sent in vain.
+const VAIN_TRIES: u64 = 3;
 
 /// Everything that is to be said of the capture, the gravest first.
 pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
@@ -51,6 +57,7 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
         }
     }
     findings.extend(clocks::offsets(core, facts));
+    findings.extend(points::finding(core, facts));
     let connections = ConnectionTally::of(core);
     findings.extend(copy_findings(core, connections.by_network));
     findings.extend(connections.findings());
@@ -107,14 +114,24 @@ fn checksum_findings(checksums: &ChecksumTally) -> Vec<Finding> {
     findings
 }
 
-/// A share with three digits after the point, never rounded to none or all: "0.001%" is the least, "99.999%" the most.
+/// A share with one digit after the point, near none and all with three, and never rounded to either: "0.001%" is the
+/// least, "99.999%" the most.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if part >= whole {
         return "100%".to_owned();
     }
-    let thousandths = u128::from(part) * 100_000 / u128::from(whole);
-    let thousandths = if part > 0 { thousandths.max(1) } else { 0 };
-    format!("{}.{:03}%", thousandths / 1_000, thousandths % 1_000)
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let thousandths = part * 100_000 / whole;
+    match thousandths {
+        100..=99_900 => {
+            let tenths = (part * 1_000 + whole / 2) / whole;
+            format!("{}.{}%", tenths / 10, tenths % 10)
+        }
+        _ => {
+            let thousandths = if part > 0 { thousandths.max(1) } else { 0 };
+            format!("{}.{:03}%", thousandths / 1_000, thousandths % 1_000)
+        }
+    }
 }
 
 /// Copies by how they differ. Those on the same spot that a receiver reported were made by the network.
@@ -161,6 +178,9 @@ struct ConnectionTally {
     missing_bytes: u64,
     missing_ranges: u64,
     by_network: u64,
+    /// Connections whose large segments nobody acknowledged, though the handshake passed.
+    swallowed: Vec<Place>,
+    largest_swallowed: u32,
     /// Connections by where they were captured.
     vantage: [u64; 4],
 }
@@ -190,7 +210,11 @@ impl ConnectionTally {
         if connection.client.is_none() {
             self.headless.push(place);
         }
-        for side in &connection.sides {
+        for (side, sent_bytes) in connection.sides.iter().zip(state.payload_bytes) {
+            if connection.handshake_rtt_ns.is_some() && is_swallowed(side, sent_bytes) {
+                self.swallowed.push(place);
+                self.largest_swallowed = self.largest_swallowed.max(side.max_segment_bytes);
+            }
             self.by_network += side.copies.by_network;
             if side.over_mss_count > 0 {
                 self.over_mss_frames += side.over_mss_count;
@@ -229,6 +253,8 @@ impl ConnectionTally {
             self.lossy,
             Some(self.missing_ranges),
         );
+        let largest = u64::from(self.largest_swallowed);
+        add(of("mtu_black_hole", Severity::Warning, largest, "bytes"), self.swallowed, None);
         let count = self.one_sided.len() as u64;
         add(of("one_direction", Severity::Warning, count, "connections"), self.one_sided, None);
         let largest = u64::from(self.largest_segment);
@@ -249,11 +275,31 @@ fn vantage_finding(counts: &[u64; 4]) -> Option<Finding> {
         return None;
     }
     let mut finding = Finding::new("vantage", Severity::Info).value(known, "connections").detail("total", total);
-    for vantage in [Vantage::Client, Vantage::Server, Vantage::Middle, Vantage::Unknown] {
-        finding = finding.detail(vantage.name(), of(vantage));
-    }
+    let all = [Vantage::Client, Vantage::Server, Vantage::Middle].into_iter().find(|vantage| of(*vantage) == total);
+    finding = match all {
+        Some(vantage) => {
+            let which = if total == 1 { "vantage.which.one" } else { "vantage.which.all" };
+            finding.list("which", [(which, total)]).variant_if(true, vantage.name())
+        }
+        None => {
+            let places = [
+                ("vantage.place.client", of(Vantage::Client)),
+                ("vantage.place.server", of(Vantage::Server)),
+                ("vantage.place.middle", of(Vantage::Middle)),
+                ("vantage.place.unknown", of(Vantage::Unknown)),
+            ];
+            finding.list("places", places.into_iter().filter(|(_, count)| *count > 0))
+        }
+    };
     finding.count = known;
     Some(finding)
+}
+
+/// Nothing but large segments, sent again and again, of which none was acknowledged.
+fn is_swallowed(side: &Side, sent_bytes: u64) -> bool {
+    let largest = u64::from(side.max_segment_bytes);
+    side.max_segment_bytes > ALWAYS_CARRIED_BYTES
+        && side.unacknowledged_bytes().is_some_and(|bytes| sent_bytes >= bytes + VAIN_TRIES * largest)
 }
 
 /// Nothing but SYNs: nobody answered, which says nothing about the capture.

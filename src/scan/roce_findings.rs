@@ -25,7 +25,7 @@ pub(super) fn findings(core: &Core) -> Vec<Finding> {
     if has_roce {
         repairs(&data, &mut findings);
         silences(core, &data, &mut findings);
-        congestion(&data, &mut findings);
+        congestion(core, &data, &mut findings);
         priorities(core, &data, &mut findings);
         pairing(core, &data, &mut findings);
         findings.extend(control_only(&channels, &data));
@@ -84,18 +84,32 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
             ("roce.reason.reissue", RoceCause::Reissue),
             ("roce.reason.unknown", RoceCause::Unknown),
         ];
+        let rewinds = [
+            ("roce.rewind.nak", RoceCause::Nak),
+            ("roce.rewind.rnr", RoceCause::Rnr),
+            ("roce.rewind.timeout", RoceCause::Timeout),
+            ("roce.rewind.reissue", RoceCause::Reissue),
+            ("roce.rewind.unknown", RoceCause::Unknown),
+        ];
         let of = |cause: RoceCause| total(&resent, |channel| channel.counts.resent[cause as usize]);
+        let went_back = |cause: RoceCause| total(&resent, |channel| channel.counts.rewinds[cause as usize]);
+        let naks = total(data, |channel| channel.counts.sequence_naks);
         let finding = Finding::new("roce_retransmit", Severity::Warning)
             .value(count, "packets")
             .detail("total", requests)
             .detail("share", percent(count, requests))
             .detail("bytes", total(&resent, |channel| channel.counts.resent_bytes))
             .detail("qps", resent.len())
-            .detail("rewinds", total(&resent, |channel| channel.counts.rewinds.iter().sum()))
-            .list("reasons", present(reasons.map(|(key, cause)| (key, of(cause)))));
+            .list("reasons", present(reasons.map(|(key, cause)| (key, of(cause)))))
+            .list("rewinds", present(rewinds.map(|(key, cause)| (key, went_back(cause)))))
+            .detail("naks", naks)
+            // A NAK that is lost on its way, ignored, or the last of the capture makes nobody go back.
+            .variant_if(naks > went_back(RoceCause::Nak), "unheeded");
         findings.push(marked(finding, &mark_of(&resent, count, None)));
     }
-    let held = with(data, |channel| channel.counts.timeout_wait_ns > 0);
+    // A queue pair that nothing answers any more is told as such, not also as one that waits.
+    let is_gone = |channel: &Channel| channel.has_event(RoceEventKind::Unanswered);
+    let held = with(data, |channel| channel.counts.timeout_wait_ns > 0 && !is_gone(channel));
     if !held.is_empty() {
         let timeouts = total(&held, |channel| channel.counts.rewinds[RoceCause::Timeout as usize]);
         let longest = held.iter().map(|channel| channel.counts.longest_timeout_wait_ns).max().unwrap_or(0);
@@ -103,15 +117,16 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
             .value(total(&held, |channel| channel.counts.timeout_wait_ns.unsigned_abs()), "ns")
             .detail("timeouts", timeouts)
             .detail("qps", held.len())
-            .detail("longest", words::span(longest));
+            .detail("longest", words::short(longest));
         findings.push(marked(finding, &mark_of(&held, timeouts, None)));
     }
-    let gone = with(data, |channel| channel.has_event(RoceEventKind::Unanswered));
+    let gone = with(data, is_gone);
     if !gone.is_empty() {
         let count = gone.len() as u64;
         let finding = Finding::new("roce_unanswered", Severity::Warning)
             .value(count, "queue pairs")
             .detail("total", data.len())
+            .detail("waited", words::short(gone.iter().map(|channel| channel.counts.timeout_wait_ns).sum()))
             .detail("packets", total(&gone, |channel| channel.counts.resent_total()));
         findings.push(marked(finding, &mark_of(&gone, count, Some(RoceEventKind::Unanswered))));
     }
@@ -133,8 +148,13 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
         let finding = Finding::new("roce_discarded", Severity::Info)
             .value(count, "packets")
             .detail("bytes", total(&dropped, |channel| channel.counts.discarded_bytes))
-            .detail("gaps", total(&dropped, |channel| channel.counts.gaps))
-            .detail("duplicates", total(&dropped, |channel| channel.counts.duplicates));
+            .list(
+                "why",
+                present([
+                    ("roce.discarded.gaps", total(&dropped, |channel| channel.counts.gaps)),
+                    ("roce.discarded.duplicates", total(&dropped, |channel| channel.counts.duplicates)),
+                ]),
+            );
         findings.push(marked(finding, &mark_of(&dropped, count, None)));
     }
 }
@@ -185,7 +205,7 @@ fn control_only(channels: &[&Channel], data: &[&Channel]) -> Option<Finding> {
 }
 
 /// ECN: marks, and the notifications that should follow them.
-fn congestion(data: &[&Channel], findings: &mut Vec<Finding>) {
+fn congestion(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     let marks_of = |channel: &Channel| channel.counts.ce + channel.counts.response_ce;
     let notifications_of = |channel: &Channel| channel.counts.notifications + channel.counts.response_notifications;
     let marked_qps = with(data, |channel| marks_of(channel) > 0);
@@ -197,7 +217,7 @@ fn congestion(data: &[&Channel], findings: &mut Vec<Finding>) {
         let code = if notifications == 0 { "roce_ce_without_cnp" } else { "roce_congestion" };
         let severity = if notifications == 0 { Severity::Warning } else { Severity::Info };
         let delays = marked_qps.iter().filter_map(|channel| channel.story.notification_delay.as_ref()?.at_ns(500));
-        let shortest = delays.min().map_or_else(|| "-".to_owned(), words::span);
+        let shortest = delays.min().map_or_else(|| "-".to_owned(), words::short);
         // Marks on responses alone are no event of the queue pair.
         let has_event = marked_qps.iter().any(|channel| channel.has_event(RoceEventKind::Congestion));
         let kind = has_event.then_some(RoceEventKind::Congestion);
@@ -207,7 +227,8 @@ fn congestion(data: &[&Channel], findings: &mut Vec<Finding>) {
             .detail("share", percent(marks, packets))
             .detail("qps", marked_qps.len())
             .detail("cnps", notifications)
-            .detail("delay", shortest);
+            .detail("delay", shortest)
+            .variant_if(notifications == 0 && is_at_receivers(core, &marked_qps), "here");
         findings.push(marked(finding, &mark_of(&marked_qps, marks, kind)));
     } else if notifications > 0 {
         let slowed = with(data, |channel| notifications_of(channel) > 0);
@@ -224,9 +245,22 @@ fn congestion(data: &[&Channel], findings: &mut Vec<Finding>) {
         let finding = Finding::new("roce_not_ect", Severity::Info)
             .value(count, "packets")
             .detail("total", requests)
-            .detail("qps", unmarkable.len());
+            .detail("qps", unmarkable.len())
+            .variant_if(count == requests, "all");
         findings.push(marked(finding, &mark_of(&unmarkable, count, None)));
     }
+}
+
+/// Whether the tap is where all the marked packets were received, and the way back passes it: CNPs would be seen.
+fn is_at_receivers(core: &Core, marked: &[&Channel]) -> bool {
+    let Some(stage) = &core.roce else { return false };
+    let channels = stage.fabrics.iter().flat_map(|fabric| fabric.channels().map(move |channel| (fabric, channel)));
+    let of_marked = channels.filter(|(_, channel)| marked.iter().any(|one| one.id == channel.id));
+    of_marked.into_iter().all(|(fabric, channel)| {
+        let (tap, counts) = (fabric.tap(channel), &channel.counts);
+        let has_both_ways = counts.acknowledgements + counts.responses > 0;
+        (counts.ce == 0 || tap == Tap::Responder) && (counts.response_ce == 0 || tap == Tap::Requester) && has_both_ways
+    })
 }
 
 /// The class that a queue pair's packets travel in: VLAN priority, else the usual map from DSCP.
@@ -239,8 +273,10 @@ fn priorities(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     let plain = with(data, |channel| channel.traffic_class >> 2 == 0 && channel.pcp.unwrap_or(0) == 0);
     if !plain.is_empty() {
         let count = plain.len() as u64;
-        let finding =
-            Finding::new("roce_dscp_zero", Severity::Info).value(count, "queue pairs").detail("total", data.len());
+        let finding = Finding::new("roce_dscp_zero", Severity::Info)
+            .value(count, "queue pairs")
+            .detail("total", data.len())
+            .variant_if(plain.len() == data.len(), "all");
         findings.push(marked(finding, &mark_of(&plain, count, None)));
     }
     let mixed = with(data, |channel| channel.has_other_dscp || channel.has_other_pcp);
@@ -294,11 +330,21 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
         return;
     }
     let mut taps = [0_u64; 4];
+    let mut hosts = BTreeSet::new();
     for fabric in &stage.fabrics {
         for channel in fabric.channels().filter(|channel| !is_management(channel)) {
-            taps[fabric.tap(channel) as usize] += 1;
+            let tap = fabric.tap(channel);
+            taps[tap as usize] += 1;
+            hosts.insert(match tap {
+                Tap::Requester => Some(channel.ends.requester_ip),
+                Tap::Responder => Some(channel.ends.responder_ip),
+                Tap::Middle | Tap::Unknown => None,
+            });
         }
     }
+    // The one host at which all of it was captured.
+    let mut hosts = hosts.into_iter();
+    let host = hosts.next().flatten().filter(|_| hosts.next().is_none());
     let of = |tap: Tap| taps[tap as usize];
     let finding = Finding::new("roce_queue_pairs", Severity::Info)
         .value(data.len() as u64, "queue pairs")
@@ -320,7 +366,14 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
                 ("roce.tap.middle", of(Tap::Middle)),
                 ("roce.tap.unknown", of(Tap::Unknown)),
             ]),
-        );
+        )
+        .list(
+            "roles",
+            present([("roce.role.requester", of(Tap::Requester)), ("roce.role.responder", of(Tap::Responder))]),
+        )
+        .detail("host", host.map_or_else(String::new, |ip| ip.to_string()))
+        .variant_if(host.is_some(), "host")
+        .variant_if(of(Tap::Unknown) == data.len() as u64, "unknown");
     findings.push(marked(finding, &mark_of(data, data.len() as u64, None)));
 }
 
@@ -363,8 +416,16 @@ fn pauses(core: &Core, has_roce: bool, findings: &mut Vec<Finding>) {
             .value(known_ns, "ns")
             .list("class", [class])
             .detail("share", percent(known_ns, u64::try_from(span_ns).unwrap_or(0).max(1)))
-            .detail("longest", words::span(sum.longest_ns))
-            .detail("storms", sum.storms);
+            .detail("longest", words::short(sum.longest_ns))
+            .detail("storms", sum.storms)
+            .detail("total", words::short(sum.to_xon_ns))
+            .detail("longest_to_xon", words::short(sum.longest_to_xon_ns))
+            .detail("xons", sum.xons);
+        // Without a link speed XON alone tells when a pause was over at the latest.
+        let finding = match code == "pauses_without_speed" {
+            true => finding.variant_if(sum.xons > 0, "some").variant_if(sum.xons == sum.pauses, "xon"),
+            false => finding,
+        };
         findings.push(marked(finding, &mark));
     }
     if has_roce && !has_any {

@@ -6,7 +6,7 @@ use std::fmt;
 use super::core::Sinks;
 use super::roce::RoceStage;
 use super::rows::{file_no, relative};
-use super::story::{FrameWords, Millis};
+use super::story::FrameWords;
 use crate::analyze::{Channel, Fabric, Message, RoceCause, RoceEvent, RoceEventKind, Tap};
 use crate::tables::*;
 use crate::wire::Ip;
@@ -217,7 +217,7 @@ impl fmt::Display for QpName {
 }
 
 fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, responder): (Option<u32>, u32)) -> String {
-    let wait = words::span(event.wait_ns.unwrap_or(0));
+    let wait = words::short(event.wait_ns.unwrap_or(0));
     let word = |group: &str, name: Option<&str>| {
         name.map_or(String::new(), |name| words::say(lang, &format!("roce.{group}.{name}"), &[("wait", &wait)]))
     };
@@ -234,7 +234,7 @@ fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, respond
             ("responder", &QpName(channel.ends.responder_ip, Some(responder))),
             ("frame_no", &event.start.frame_no),
             ("frames", &FrameWords(event.frames.list())),
-            ("ms", &Millis(event.end_ns.saturating_sub(event.start.time_ns))),
+            ("span", &words::short(event.end_ns.saturating_sub(event.start.time_ns))),
             ("psn", &event.psn.unwrap_or(0)),
             ("count", &event.count),
             ("bytes", &event.bytes.unwrap_or(0)),

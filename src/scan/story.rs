@@ -91,7 +91,7 @@ fn message(lang: Lang, event: &StoryEvent, side: &str) -> String {
     };
     let other = if side == "client" { "server" } else { "client" };
     let frames = FrameWords(event.frames.list());
-    let duration = Millis(event.end_ns.saturating_sub(event.start.time_ns));
+    let span = words::short(event.end_ns.saturating_sub(event.start.time_ns));
     let bytes = event.bytes.unwrap_or(0);
     words::say(
         lang,
@@ -101,23 +101,13 @@ fn message(lang: Lang, event: &StoryEvent, side: &str) -> String {
             ("other", &word("side", Some(other))),
             ("frame_no", &event.start.frame_no),
             ("frames", &frames),
-            ("ms", &duration),
+            ("span", &span),
             ("bytes", &bytes),
             ("count", &event.count),
             ("cause", &word("cause", event.cause)),
             ("end", &word("end", event.end_reason)),
         ],
     )
-}
-
-/// Nanoseconds, shown as milliseconds with three decimals.
-pub(super) struct Millis(pub i64);
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let us = self.0.max(0) / 1_000;
-        write!(f, "{}.{:03}", us / 1_000, us % 1_000)
-    }
 }
 
 /// The first few frame numbers.
@@ -149,8 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_and_frames_are_shown_short() {
-        assert_eq!(Millis(12_345_678).to_string(), "12.345");
+    fn frames_are_shown_short() {
         assert_eq!(FrameWords(&[1, 2, 3, 4, 5, 6]).to_string(), "1, 2, 3, 4, 5 ...");
         assert_eq!(FrameWords(&[7]).to_string(), "7");
     }

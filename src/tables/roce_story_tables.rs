@@ -292,7 +292,7 @@ table! {
         wait_ns: Option<i64>,
         /// What started it: `nak`, `timeout`, `reissue`, `unknown` (`go_back_n`, `unanswered`); `invalid_request`, `remote_access`, `remote_operation` (`nak`).
         cause: Option<Symbol>,
-        /// How it ended: `acknowledged`, `again` (it went back further on before that), `accepted` (`rnr`), `gave_up` (likely: silence longer than between tries), `capture_end`.
+        /// How it ended: `acknowledged`, `again` (it went back elsewhere before that), `timeout` (the same, when its timer ran out), `accepted` (`rnr`), `gave_up` (likely: silence longer than between tries), `capture_end`.
         end_reason: Option<Symbol>,
         /// Its first 20 frames.
         frames: FrameList,

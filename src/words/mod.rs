@@ -54,6 +54,25 @@ pub fn span(ns: i64) -> String {
     }
 }
 
+/// A span of nanoseconds with the three digits that count: "1.50 ms", "399 ms", "2.28 s".
+pub fn short(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = u128::from(ns.unsigned_abs());
+    let units = [(1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s")];
+    let Some(at) = units.iter().rposition(|(length, _)| ns >= *length) else { return format!("{sign}{ns} ns") };
+    // In hundredths, tenths or whole units: the finest that leaves three digits, in the next unit if that rounds to 1000.
+    for (length, unit) in &units[at..] {
+        for (decimals, scale) in [(2, 100), (1, 10), (0, 1)] {
+            let scaled = (ns * scale + length / 2) / length;
+            if scaled < 1_000 {
+                let rest = if decimals > 0 { format!(".{:0decimals$}", scaled % scale) } else { String::new() };
+                return format!("{sign}{}{rest} {unit}", scaled / scale);
+            }
+        }
+    }
+    format!("{sign}{} s", (ns + 500_000_000) / 1_000_000_000)
+}
+
 /// Whether there is a sentence under `key`.
 pub fn has(key: &str) -> bool {
     table(Lang::En).contains_key(key)
@@ -151,6 +170,17 @@ mod tests {
         let spans = [0, 999, 1_000, 999_999, 1_500_000, -20_000_999, i64::MAX].map(span);
         let expected = ["0 ns", "999 ns", "1.000 µs", "999.999 µs", "1.500 ms", "-20.000 ms", "9223372036.854 s"];
         assert_eq!(spans, expected);
+    }
+
+    #[test]
+    fn short_spans_have_three_digits() {
+        let spans =
+            [0, 999, 1_000, 47_592_000, 398_730_000, -20_000_999, 2_283_201_000, 999_999_999, 12_345_000_000_000]
+                .map(short);
+        assert_eq!(
+            spans,
+            ["0 ns", "999 ns", "1.00 µs", "47.6 ms", "399 ms", "-20.0 ms", "2.28 s", "1.00 s", "12345 s"]
+        );
     }
 
     #[test]

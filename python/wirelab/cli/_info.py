@@ -18,6 +18,8 @@ from .._words import default_lang, say
 from . import _reading
 
 _SHOWN = 12
+#: Queue pairs that are named where something happened on several.
+_NAMED = 8
 _SPARKS = "▁▂▃▄▅▆▇█"
 _PAINT = {"error": "31;1", "warning": "33;1", "info": "36;1", "head": "1", "dim": "2", "good": "32", "bar": "34"}
 
@@ -101,6 +103,7 @@ class _Page:
             self.protocols(),
             self.connections(),
             self.tcp_happenings(),
+            self.too_big(),
             self.queue_pairs(),
             self.events(),
             self.roce(),
@@ -232,26 +235,64 @@ class _Page:
             kinds = ", ".join(f"{one['aeth']} {count(one['packets'])}" for one in roce["syndromes"])
             lines.append(f"  {self.say('acknowledgements')}: {kinds}")
         if roce["ce_count"]:
-            marked = share(roce["ce_count"], roce["packets"])
-            lines.append(f"  {self.say('ce_marked')}: {count(roce['ce_count'])} ({marked})")
+            # Its share of the data packets stands in the finding.
+            lines.append(f"  {self.say('ce_marked')}: {count(roce['ce_count'])}")
         return lines
 
     def tcp_happenings(self) -> list[str]:
         happened = self.seen["tcp_happenings"]
-        return [self.title(self.say("tcp_happenings")), *self.happened(happened)] if happened else []
+        lines = self.happened(happened)
+        late = self.seen["reordered"]
+        if late["segments"]:
+            text = self.say("reordered", count=count(late["segments"]), connections=count(late["connections"]))
+            first, *rest = _text.wrapped(text, self.width - 4)
+            lines += [f"  - {first}", *("    " + line for line in rest)]
+        return [self.title(self.say("tcp_happenings")), *lines] if lines else []
+
+    def too_big(self) -> list[str]:
+        """Routers that say a packet was too big for the next link."""
+        most = sorted(self.seen["too_big"], key=lambda one: -one["messages"])
+        rows = [
+            [
+                printable(one["by"]),
+                printable(one["src_ip"]),
+                printable(one["dst_ip"]),
+                _format.NOTHING if one["mtu"] is None else str(one["mtu"]),
+                count(one["messages"]),
+            ]
+            for one in most[:_SHOWN]
+        ]
+        head = [self.say(key) for key in ("said_by", "from", "to", "next_mtu", "messages")]
+        return self.table(self.say("too_big"), head, rows, "lllrr", len(most) - len(rows), "wirelab table icmp")
 
     def happened(self, happenings: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Events by kind: how often, and the first of each."""
+        """Events by kind and outcome: how often, on which queue pairs, and the longest of them."""
         lines = []
         for one in happenings:
-            message = printable(one["first"][f"message_{self.lang}"])
+            message = printable(one["longest"][f"message_{self.lang}"])
             if one["events"] > 1:
                 key = "happened_often" if one["longest_ns"] else "happened_at_once"
                 longest = _format.duration(one["longest_ns"])
-                message = self.say(key, count=count(one["events"]), longest=longest, first=message)
+                where = self.where(one)
+                message = self.say(key, count=count(one["events"]), where=where, longest=longest, shown=message)
             first, *rest = _text.wrapped(message, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
         return lines
+
+    def where(self, one: Mapping[str, Any]) -> str:
+        """The queue pairs of several events, if there are several."""
+        if len(one["queue_pairs"]) < 2:
+            return ""
+        ends = [
+            _queue_pair(of["requester_ip"], of["requester_qp"])
+            + " → "
+            + _queue_pair(of["responder_ip"], of["responder_qp"])
+            for of in one["queue_pairs"]
+        ]
+        shown = ends[:_NAMED]
+        if len(ends) > len(shown) or one["has_more_queue_pairs"]:
+            shown.append("...")
+        return self.say("happened_on", queue_pairs=", ".join(shown))
 
     def queue_pairs(self) -> list[str]:
         roce = self.seen["roce"]
@@ -270,10 +311,12 @@ class _Page:
                 _format.NOTHING if one["path_mtu_bytes"] is None else str(one["path_mtu_bytes"]),
             ]
             for one in roce["largest"]
-            if not _is_management(one)
         ]
         left = roce["queue_pair_count"] - len(rows)
-        return self.table(self.say("queue_pairs"), head, rows, "lllrrrrrr", left, "wirelab table roce_qps")
+        lines = self.table(self.say("queue_pairs"), head, rows, "lllrrrrrr", left, "wirelab table roce_qps")
+        if lines and roce["management_count"]:
+            lines.append("  " + self.say("management", count=count(roce["management_count"])))
+        return lines
 
     def events(self) -> list[str]:
         roce = self.seen["roce"]
@@ -380,11 +423,6 @@ def _queue_pair(ip: str | None, number: int | None) -> str:
 def _resent_requests(one: dict[str, Any]) -> str:
     total = one["retransmit_count"]
     return f"{count(total)} ({one['retransmit_ratio']:.1%})" if total else "0"
-
-
-def _is_management(one: Mapping[str, Any]) -> bool:
-    """Queue pair 1 carries the connection manager's datagrams and no data."""
-    return one["service"] == "UD" and one["responder_qp"] == 1
 
 
 def _latency(one: Mapping[str, Any]) -> str:

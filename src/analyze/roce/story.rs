@@ -61,7 +61,8 @@ impl Story {
             open.event.wait_ns = open.event.wait_ns.max(timeout_wait_ns);
             return;
         }
-        self.close_going_back(mark.time_ns, "again");
+        // Until a timer runs out nothing happens: that is most of such an event.
+        self.close_going_back(mark.time_ns, if cause == Cause::Timeout { "timeout" } else { "again" });
         let mut event = RoceEvent::at(RoceEventKind::GoBack, mark);
         (event.cause, event.psn, event.tries) = (Some(cause.name()), Some(psn.get()), Some(1));
         (event.count, event.bytes, event.wait_ns) = (0, Some(0), timeout_wait_ns);

@@ -223,19 +223,78 @@ fn the_vantage_finding_agrees_with_the_connections() {
             continue;
         };
         assert_eq!(found.value, Some(known as i128), "{}", path.display());
-        let text = format!(
-            "the {} TCP connections were captured, by handshake times and TTLs: at the client {}, at the server {}, in \
-             between {}, not to be told {}.",
-            vantages.len(),
-            of("client"),
-            of("server"),
-            of("middle"),
-            of("unknown")
-        );
+        let places = [
+            ("client", "at the client"),
+            ("server", "at the server"),
+            ("middle", "in between"),
+            ("unknown", "not to be told"),
+        ];
+        let parts: Vec<String> = places
+            .iter()
+            .filter(|(name, _)| of(name) > 0)
+            .map(|(name, words)| format!("{words} {}", of(name)))
+            .collect();
+        let text = match (parts.len(), vantages.len()) {
+            (1, 1) => "(1 TCP connection), by".to_owned(),
+            (1, total) => format!("(all {total} TCP connections), by"),
+            (_, total) => format!("The {total} TCP connections were captured {}, by", parts.join(", ")),
+        };
         assert!(found.en.contains(&text), "{}: {} / {text}", path.display(), found.en);
         seen.extend(vantages);
     }
     assert!(seen.len() >= 3, "{seen:?}");
+}
+
+#[test]
+fn traffic_captured_at_two_points_is_said_to_be_counted_twice() {
+    let samples = crate::support::crate_root().join("sample-captures");
+    let set =
+        |names: &[&str]| Tables::of_set(names.iter().map(|name| Input::Path(samples.join(name))).collect()).findings();
+    for (names, count, words) in [
+        (["roce-loss/roce-loss.requester.pcap", "roce-loss/roce-loss.responder.pcap"], 3, "RoCE queue pairs 3;"),
+        (["tcp-loss/tcp-loss.h1.pcap", "tcp-loss/tcp-loss.h2.pcap"], 2, "TCP connections 2;"),
+        // Behind a service's address the server is another; it is the same connection.
+        (["vxlan-kubernetes/vxlan-kubernetes.node.pcap", "vxlan-kubernetes/vxlan-kubernetes.pod.pcap"], 24, "24;"),
+    ] {
+        let findings = set(&names);
+        let found = &findings["several_points"];
+        assert_eq!((found.severity.as_str(), found.value, found.count), ("warning", Some(2), count), "{names:?}");
+        assert!(found.en.contains(words) && found.en.contains("wirelab match"), "{}", found.en);
+        for name in names {
+            assert!(!set(&[name]).contains_key("several_points"), "{name}");
+        }
+    }
+    // Two captures of different traffic, and two pieces of one.
+    assert!(!set(&["tcp-loss/tcp-loss.h1.pcap", "tcp-reorder/tcp-reorder.pcap"]).contains_key("several_points"));
+    let whole = std::fs::read(samples.join("roce-loss/roce-loss.requester.pcap")).unwrap();
+    let mut at = 24;
+    for _ in 0..600 {
+        at += 16 + u32::from_le_bytes(whole[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    let pieces = [whole[..at].to_vec(), [&whole[..24], &whole[at..]].concat()];
+    let findings = Tables::of_set(pieces.map(|piece| Input::Bytes(piece.into())).into()).findings();
+    assert!(!findings.contains_key("several_points"), "{findings:?}");
+}
+
+#[test]
+fn large_segments_that_nothing_ever_acknowledges_look_like_a_black_hole() {
+    let samples = crate::support::crate_root().join("sample-captures/path-mtu-black-hole");
+    let findings = |name| Tables::of(Input::Path(samples.join(name))).findings();
+    let found = &findings("black-hole.h1.pcap")["mtu_black_hole"];
+    assert_eq!((found.value, found.count, found.severity.as_str()), (Some(8_948), 1, "warning"));
+    for name in ["black-hole.h2.pcap", "healthy.h1.pcap"] {
+        assert!(!findings(name).contains_key("mtu_black_hole"), "{name}");
+    }
+    // Small segments that nobody acknowledges, and large ones of which a part arrived, have other reasons.
+    let is_said = |bytes: usize, acked: u32| {
+        let mut packets = handshake(0, 10 * MS);
+        packets.extend(
+            (0..5).map(|at| Tcp { payload_bytes: bytes, ..data(0) }.id(300 + at).at((20 + 300 * i64::from(at)) * MS)),
+        );
+        packets.push(Tcp::new(SERVER, CLIENT, 5_001, 1_001 + acked, 0).id(900).at(3_000 * MS));
+        Tables::bytes(pcap(&packets)).findings().contains_key("mtu_black_hole")
+    };
+    assert_eq!([is_said(1_400, 0), is_said(1_000, 0), is_said(1_400, 500)], [true, false, false]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_checksum_is_bad_only_where_it_is_wrong_and_partial_where_hardware_fills_it_
     assert_eq!(tables.column(Packets, "ip_checksum"), texts(&ip));
     let bad = tables.only_warning("checksum_bad");
     assert_eq!((bad.count, bad.value, &bad.frames[..]), (2, Some(2), &[5, 6][..]));
-    assert!(bad.en.contains("2 of 7 verified (28.571%)") && bad.zh.contains("28.571%"), "{}", bad.en);
+    assert!(bad.en.contains("2 of 7 verified (28.6%)") && bad.zh.contains("28.6%"), "{}", bad.en);
     let offload = &tables.findings()["checksum_offload"];
     assert_eq!((offload.count, &offload.frames[..], offload.severity.as_str()), (1, &[4][..], "info"));
     // The damaged segment never arrived; the others did.

@@ -261,7 +261,7 @@ fn marks_and_notifications_are_held_against_each_other() {
 fn classes_that_do_not_fit_each_other_are_told() {
     let zero = capture(vec![send(1), ack(1), pfc(3, 0xffff, [2; 6])]);
     let findings = Tables::bytes(zero).findings();
-    assert!(findings["pfc_other_class"].en.contains("class 3") && findings.contains_key("roce_dscp_zero"));
+    assert!(findings["pfc_other_class"].en.contains("priority 3") && findings.contains_key("roce_dscp_zero"));
     assert_eq!(findings["roce_not_ect"].value, Some(1));
     // DSCP 26 is class 3: now they agree.
     let fitting = capture(vec![with_tos(send(1), 0x6a), ack(1), pfc(3, 0xffff, [2; 6])]);
@@ -290,10 +290,10 @@ fn soft_roce_marks_without_cnps_and_a_lab_with_pfc_on_the_wrong_class_are_found_
     // RED marked 981 packets on the way, by its own count.
     assert_eq!(findings["roce_ce_without_cnp"].value, Some(981));
     let findings = Tables::of(folder.join("roce_pfc.vm0.pcap")).findings();
-    assert!(findings["pfc_other_class"].en.contains("class 3"));
+    assert!(findings["pfc_other_class"].en.contains("priority 3"));
     let findings = Tables::of(folder.join("roce_write_loss1.vm0.pcap")).findings();
     assert!(findings["roce_retransmit"].value > Some(1_000));
-    assert!(findings["roce_queue_pairs"].en.contains("at the requester for 2"));
+    assert!(findings["roce_queue_pairs"].en.contains("(requester of 2"));
     let findings = Tables::of(folder.join("roce_verbs.vm0.pcap")).findings();
     assert_eq!((findings["roce_rnr"].value, findings["roce_nak"].value), (Some(53), Some(4)));
 }

@@ -111,6 +111,34 @@ fn marks_on_read_responses_and_their_notifications_concern_the_responder() {
 }
 
 #[test]
+fn marks_without_cnps_are_blamed_on_the_receiver_only_where_its_cnps_would_pass() {
+    let marked = |psn| with_tos(send(psn), 0x6b);
+    // The acknowledgement passes here, so a CNP would.
+    let found = finding(capture(vec![marked(1), ack(1)]), "roce_ce_without_cnp").expect("marks alone");
+    assert!(found.en.contains("although it was taken at the receiver"), "{}", found.en);
+    assert!(found.zh.contains("抓包位置就在接收端，却没有任何 CNP"), "{}", found.zh);
+    // Nothing of the way back is here.
+    let found = finding(capture(vec![marked(1), marked(2)]), "roce_ce_without_cnp").expect("marks alone");
+    assert!(found.en.contains("or its CNPs take another path"), "{}", found.en);
+}
+
+#[test]
+fn without_a_link_speed_pauses_have_an_upper_bound_where_xon_ends_them() {
+    let at = |ms: i64, quanta| Packet { time_ns: START_NS + ms * MS / 10, bytes: pfc(3, quanta, [2; 6]) };
+    let ended = [at(0, 0xffff), at(20, 0), at(100, 0xffff), at(107, 0)];
+    let said = |packets: &[Packet]| finding(pcap(packets), "pauses_without_speed").expect("pauses");
+    let found = said(&ended);
+    let words = "Pauses of priority 3: 2 (first in frame 1), from XOFF to XON at most about 2.70 ms together, the longest \
+                 about 2.00 ms.";
+    assert!(found.en.starts_with(words), "{}", found.en);
+    assert!(found.zh.starts_with("优先级 3 被暂停 2 次"), "{}", found.zh);
+    let mut open = ended.to_vec();
+    open.push(at(5_000, 0xffff));
+    assert!(said(&open).en.contains("3 (first in frame 1), 2 of them ended by XON"), "{}", said(&open).en);
+    assert!(said(&open[4..]).en.contains("none of them ended by XON"), "{}", said(&open[4..]).en);
+}
+
+#[test]
 fn packets_of_one_queue_pair_in_two_classes_are_told() {
     let bytes = capture(vec![with_tos(send(1), 0x6a), with_tos(send(2), 0xba), ack(2)]);
     let found = finding(bytes, "roce_dscp_varies").expect("two classes");

@@ -84,6 +84,8 @@ pub(crate) struct Channel {
     pub fits: u64,
     pub misfits: u64,
     pub first: Mark,
+    /// Number of the first request.
+    pub first_psn: Option<u32>,
     pub last_ns: i64,
     last_sent_ns: i64,
     last_progress_ns: i64,
@@ -123,6 +125,7 @@ impl Channel {
             fits: 0,
             misfits: 0,
             first: seen.mark,
+            first_psn: None,
             last_ns: seen.mark.time_ns,
             last_sent_ns: seen.mark.time_ns,
             last_progress_ns: seen.mark.time_ns,
@@ -190,6 +193,7 @@ impl Channel {
         let silence_from_ns = self.last_progress_ns;
         self.last_ns = self.last_ns.max(mark.time_ns);
         self.counts.requests += 1;
+        self.first_psn.get_or_insert(psn.get());
         self.note_marks(seen);
         if seen.ecn() == 3 {
             path.add_mark(self.ends.direction);
