@@ -31,7 +31,7 @@ const SYNCS: usize = 6;
 /// Steps of the run whose batches may wait for the writer.
 const WAITING: usize = 2;
 /// Rows that are encoded between two looks at whether to stop; the same for all threads, so that files are the same.
-const SLICE_ROWS: usize = 65_536;
+const SLICE_ROWS: usize = 8_192;
 
 /// Why a capture was not converted.
 pub(super) enum Failure {
