@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use wirelab::convert::{Conversion, ConvertOptions, Converted, DatasetFormat, GroupBy, Outcome};
@@ -43,7 +44,19 @@ pub fn convert<'py>(
         jobs: jobs.and_then(NonZeroUsize::new),
     };
     let mut observer = PyObserver::new(progress, Raised::default());
-    let done = observer.run(py, |observer| wirelab::convert(paths, out, &options, observer))?;
+    let mut done = None;
+    let outcome = observer.run(py, |observer| {
+        done = Some(wirelab::convert(paths, out, &options, observer)?);
+        Ok(())
+    });
+    if let Err(raised) = outcome {
+        // All was done when the user pressed Ctrl-C: whoever catches it can tell.
+        if let (Some(done), true) = (&done, raised.is_instance_of::<PyKeyboardInterrupt>(py)) {
+            raised.value(py).setattr("conversion", to_py(py, done)?)?;
+        }
+        return Err(raised);
+    }
+    let done = done.unwrap_or(Conversion { captures: Vec::new(), outdated_count: 0 });
     observer.finish(py)?;
     to_py(py, &done)
 }

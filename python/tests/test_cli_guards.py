@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import inspect
 import io
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import PING, TCP, Run, frame_count
 
-from wirelab.cli import main
+import wirelab as wl
+from wirelab import _arguments
+from wirelab.cli import _main, _reading, main
 
 
 @pytest.mark.parametrize("how", ["itself", "link", "hard link"])
@@ -83,3 +87,39 @@ def test_a_table_goes_to_a_text_stream_too() -> None:
     with contextlib.redirect_stdout(text):
         assert main(["table", "probes", str(PING), "--columns", "frame_no,rtt_ns"]) == 0
     assert "rtt_ns" in text.getvalue() and len(text.getvalue().splitlines()) == 13
+
+
+class _Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("command", ["info X", "table packets X", "sql X Q", "match X Y", "convert X -o D"])
+@pytest.mark.parametrize("read", [wl.open, wl.scan, wl.convert])
+def test_every_option_of_the_command_line_reaches_each_way_of_reading(
+    monkeypatch: pytest.MonkeyPatch, command: str, read: Callable[..., object]
+) -> None:
+    options = _reading.options(_main._parser().parse_args(command.split()))
+    known = set(inspect.signature(_arguments.options).parameters)
+    assert {"threads", "checksums"} <= set(options) <= known
+    taken: dict[str, object] = {}
+
+    def seen(*given: object, **named: object) -> object:
+        taken.update(signature.bind(*given, **named).arguments)
+        raise _Stop
+
+    signature = inspect.signature(_arguments.options)
+    monkeypatch.setattr(_arguments, "options", seen)
+    # Each arrives as itself, and not as its neighbour.
+    values = {name: object() for name in options}
+    more = {wl.open: [], wl.scan: ["packets"], wl.convert: ["nowhere"]}[read]
+    with pytest.raises(_Stop):
+        read(PING, *more, **values)
+    assert {name: taken[name] for name in values} == values
+
+
+def test_what_may_be_said_to_open_may_be_said_to_scan_and_convert() -> None:
+    known = set(inspect.signature(_arguments.options).parameters)
+    assert known <= set(inspect.signature(wl.open).parameters)
+    # Neither keeps tables, so neither has a budget for them.
+    for read in (wl.scan, wl.convert):
+        assert known - set(inspect.signature(read).parameters) == {"memory_budget"}

@@ -139,6 +139,8 @@ def _of_log(given: Any) -> list[_Endpoint]:
 def _endpoints(given: Iterable[Any] | None) -> list[_Endpoint]:
     """Queue pairs by hand: address, queue pair number, first packet sequence number, and the peer's number if known."""
     ends: list[_Endpoint] = []
+    if given is not None and (not isinstance(given, Iterable) or isinstance(given, (str, bytes))):
+        raise UsageError(f"roce_endpoints must be a list of queue pairs, each as (address, qpn, psn), not {given!r}")
     for one in () if given is None else given:
         if not isinstance(one, (list, tuple)) or not 3 <= len(one) <= 4:
             raise UsageError(
@@ -146,8 +148,8 @@ def _endpoints(given: Iterable[Any] | None) -> list[_Endpoint]:
             )
         address, *numbers = one
         try:
-            ip = str(ipaddress.ip_address(address))
-        except ValueError as error:
+            ip = _address(address)
+        except (TypeError, ValueError) as error:
             raise UsageError(f"roce_endpoints: {error}") from None
         qpn, psn, *rest = (whole(number, "roce_endpoints", 0, 2**24 - 1) for number in numbers)
         ends.append((ip, qpn, psn, None, None, rest[0] if rest else None))
@@ -190,14 +192,22 @@ def hosts(given: Any) -> list[str]:
     if isinstance(given, (str, ipaddress.IPv4Address, ipaddress.IPv6Address)):
         given = [given]
     try:
-        return [str(ipaddress.ip_address(one.strip() if isinstance(one, str) else one)) for one in given]
+        return [_address(one) for one in given]
     except (TypeError, ValueError) as error:
         raise UsageError(f"host must be an IP address or several: {error}") from None
 
 
+def _address(given: Any) -> str:
+    if not isinstance(given, (str, ipaddress.IPv4Address, ipaddress.IPv6Address)):
+        # ipaddress takes 5 for 0.0.0.5.
+        raise TypeError(f"{given!r} is no text")
+    return str(ipaddress.ip_address(given.strip() if isinstance(given, str) else given))
+
+
 def whole(given: Any, name: str, least: int, most: int) -> int:
     try:
-        number = operator.index(given)
+        # True is 1 to Python; who writes memory_budget=True means something else.
+        number = operator.index(None if isinstance(given, bool) else given)
     except TypeError:
         raise UsageError(f"{name} must be a whole number, not {given!r}") from None
     if not least <= number <= most:

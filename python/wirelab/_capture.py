@@ -215,6 +215,8 @@ class Capture:
 
 def _frame(one: int | tuple[int, int]) -> tuple[int, int]:
     """A frame as file and frame number; a number alone is of the first file."""
+    if isinstance(one, bool):
+        raise UsageError(f"{one!r} is no frame: a frame is a number, or file and frame number")
     file_no, frame_no = (1, one) if isinstance(one, int) else one
     if not (0 < int(file_no) < 2**32 and 0 < int(frame_no) < 2**64):
         raise UsageError(f"{one!r} is no frame: frame numbers and file numbers count from 1")

@@ -128,7 +128,8 @@ def convert(
     ``"report"``, see ``failed`` of what is returned.
     ``threads`` (shared by all captures), ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``,
     ``pause_storm_ns``, ``logs``, ``roce_endpoints``, ``progress``: as of :func:`wirelab.open`; sizes are of all captures
-    that are converted.
+    that are converted. Ctrl-C raises ``KeyboardInterrupt``; where all was done by then, it has an attribute
+    ``conversion``.
     """
     if errors not in ("raise", "report"):
         raise UsageError(f'errors must be "raise" or "report", not {errors!r}')
@@ -139,18 +140,18 @@ def convert(
     else:
         group = str(_arguments.whole(group_by, "group_by", 1, 2**63 - 1))
     target = os.fsdecode(os.fspath(out))
-    done = _core.convert(
-        _paths(paths),
-        target,
-        _tables(tables),
-        format,
-        group,
-        None if jobs is None else _arguments.whole(jobs, "jobs", 1, 1024),
-        _arguments.options(
-            threads, link_speed_bps, vxlan_ports, roce_ports, checksums, pause_storm_ns, logs, roce_endpoints
-        ),
-        _arguments.progress(progress),
+    options = _arguments.options(
+        threads, link_speed_bps, vxlan_ports, roce_ports, checksums, pause_storm_ns, logs, roce_endpoints
     )
+    most = None if jobs is None else _arguments.whole(jobs, "jobs", 1, 1024)
+    told = _arguments.progress(progress)
+    try:
+        done = _core.convert(_paths(paths), target, _tables(tables), format, group, most, options, told)
+    except KeyboardInterrupt as stop:
+        # It came when all was done, and is no reason to say that something is left.
+        if isinstance(finished := getattr(stop, "conversion", None), dict):
+            stop.conversion = Conversion(target, finished)  # type: ignore[attr-defined]
+        raise
     conversion = Conversion(target, done)
     if errors == "raise" and conversion.failed:
         first = conversion.failed[0]

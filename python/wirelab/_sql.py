@@ -115,7 +115,8 @@ def _value(name: str, value: Any) -> int | float | str | None:
     except TypeError:
         pass
     else:
-        return _arguments.whole(number, f"parameter {name}", -(2**63), 2**63 - 1)
+        # SQL writes true as 1.
+        return _arguments.whole(int(number), f"parameter {name}", -(2**63), 2**63 - 1)
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
@@ -29,6 +30,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 const SYNCS: usize = 6;
 /// Steps of the run whose batches may wait for the writer.
 const WAITING: usize = 2;
+/// Rows that are encoded between two looks at whether to stop; the same for all threads, so that files are the same.
+const SLICE_ROWS: usize = 8_192;
 
 /// Why a capture was not converted.
 pub(super) enum Failure {
@@ -40,13 +43,14 @@ pub(super) enum Failure {
 
 type Batches = Vec<(TableId, RecordBatch)>;
 
-/// Reads the files of a group and puts its missing tables into the dataset.
+/// Reads the files of a group and puts its missing tables into the dataset, unless it is to stop before all are whole.
 pub(super) fn convert(
     dataset: &Dataset,
     group: &Group,
     options: &Options,
     made_with: &serde_json::Value,
     pool: Option<&std::sync::Arc<ThreadPool>>,
+    is_stopped: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Record, Failure> {
     for file in &group.files {
@@ -62,7 +66,7 @@ pub(super) fn convert(
     // What is said of a capture must not depend on how much memory there is.
     let options = Options { memory_budget_bytes: None, ..options.clone() };
     let mut engine = Engine::with_pool(inputs, &options, &requests, pool.cloned()).map_err(Failure::Input)?;
-    let mut files = Files::new(dataset, group, pool.map(AsRef::as_ref));
+    let mut files = Files::new(dataset, group, pool.map(AsRef::as_ref), is_stopped);
     match pool {
         None => {
             while let Some(batches) = engine.step(observer).map_err(Failure::Input)? {
@@ -105,10 +109,11 @@ pub(super) fn convert(
         inputs: group.stamps(),
         made_with: made_with.clone(),
         tables,
+        unfinished: Vec::new(),
         warnings: english.into_iter().zip(chinese).collect(),
     };
     let parts: Vec<_> = group.missing.iter().map(|table| (*table, files.part(*table))).collect();
-    dataset.commit(&group.name, &parts, group.kept.is_some(), &record).map_err(Failure::Output)?;
+    dataset.commit(&group.name, &parts, &record).map_err(Failure::Output)?;
     Ok(record)
 }
 
@@ -117,6 +122,7 @@ struct Files<'a> {
     dataset: &'a Dataset,
     group: &'a Group,
     pool: Option<&'a ThreadPool>,
+    is_stopped: &'a AtomicBool,
     open: BTreeMap<TableId, Open>,
     done: BTreeMap<TableId, Written>,
 }
@@ -132,8 +138,13 @@ enum Inner {
 }
 
 impl<'a> Files<'a> {
-    fn new(dataset: &'a Dataset, group: &'a Group, pool: Option<&'a ThreadPool>) -> Self {
-        Self { dataset, group, pool, open: BTreeMap::new(), done: BTreeMap::new() }
+    fn new(dataset: &'a Dataset, group: &'a Group, pool: Option<&'a ThreadPool>, is_stopped: &'a AtomicBool) -> Self {
+        Self { dataset, group, pool, is_stopped, open: BTreeMap::new(), done: BTreeMap::new() }
+    }
+
+    /// Whoever asked for the end does not wait for rows that are thrown away.
+    fn go_on(&self) -> Result<(), Failure> {
+        if self.is_stopped.load(Ordering::Relaxed) { Err(Failure::Input(Error::Cancelled)) } else { Ok(()) }
     }
 
     fn part(&self, table: TableId) -> PathBuf {
@@ -150,7 +161,13 @@ impl<'a> Files<'a> {
 
     fn write(&mut self, batches: Batches) -> Result<(), Failure> {
         for (table, batch) in batches {
-            self.write_one(table, &batch).map_err(|error| self.failed(table, error))?;
+            let mut start = 0;
+            while start < batch.num_rows() {
+                self.go_on()?;
+                let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
+                self.write_one(table, &slice).map_err(|error| self.failed(table, error))?;
+                start += SLICE_ROWS;
+            }
         }
         Ok(())
     }
@@ -182,9 +199,11 @@ impl<'a> Files<'a> {
     fn finish(&mut self) -> Result<(), Failure> {
         let mut rows = Vec::with_capacity(self.group.missing.len());
         for table in &self.group.missing {
+            self.go_on()?;
             let count = self.end(*table).map_err(|error| self.failed(*table, error))?;
             rows.push((*table, count));
         }
+        self.go_on()?;
         let paths: Vec<PathBuf> = self.group.missing.iter().map(|table| self.part(*table)).collect();
         // The system writes what several wait for in one go.
         let sizes: Vec<io::Result<u64>> = std::thread::scope(|scope| {

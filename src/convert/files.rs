@@ -78,14 +78,45 @@ pub(super) fn stamp(path: &Path) -> Result<Stamp, io::Error> {
     Ok(Stamp { bytes: metadata.len(), modified_ns })
 }
 
-/// A path as text; two that differ never give the same.
+/// Begins the text of a path that is no UTF-8; no path that was made absolute begins so.
+const ENCODED: &str = "percent-encoded:";
+
+/// A path as text; two that differ never give the same. Where it is no UTF-8, bytes that are no text are percent-encoded.
 fn text_of(path: &Path) -> String {
-    match path.to_str() {
-        Some(text) => text.to_owned(),
-        None => {
-            let bytes = path.as_os_str().as_encoded_bytes();
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{}~{hex}", path.to_string_lossy())
-        }
+    if let Some(text) = path.to_str() {
+        return text.to_owned();
     }
+    let mut text = ENCODED.to_owned();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        text.push_str(&chunk.valid().replace('%', "%25"));
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("%{byte:02X}")));
+    }
+    text
+}
+
+/// Whether nothing is left where a file was.
+pub(super) fn is_gone(key: &str) -> bool {
+    match key.strip_prefix(ENCODED) {
+        None => !Path::new(key).exists(),
+        Some(text) => path_of(text).is_some_and(|path| !path.exists()),
+    }
+}
+
+#[cfg(unix)]
+fn path_of(encoded: &str) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let mut parts = encoded.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    Some(std::ffi::OsString::from_vec(bytes).into())
+}
+
+/// Elsewhere a name that is no Unicode cannot be made from bytes.
+#[cfg(not(unix))]
+fn path_of(_encoded: &str) -> Option<PathBuf> {
+    None
 }

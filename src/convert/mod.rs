@@ -160,7 +160,8 @@ impl Conversion {
 ///
 /// Each capture's tables appear together once all are whole, so that a run may be stopped or killed at any time and the next
 /// one does the rest. A capture that fails does not stop the others. An error is returned where nothing can be done: the
-/// call is at fault, the directory holds something else, it cannot be written, or the observer stopped the run.
+/// call is at fault, the directory holds something else, it cannot be written, or the observer stopped the run before all
+/// captures were done.
 pub fn convert<I>(
     inputs: I,
     out: impl AsRef<Path>,

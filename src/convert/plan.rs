@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::Value;
 
 use super::GroupBy;
-use super::dataset::{Marker, Record};
-use super::files::{InputFile, Stamp, file_name};
+use super::dataset::{Marker, Record, told};
+use super::files::{InputFile, Stamp, file_name, is_gone};
 use crate::capture::ring_of;
 use crate::error::Error;
 use crate::tables::TableId;
@@ -67,8 +67,9 @@ pub(super) fn plan(
         // Rows of a file that is not read again must not be lost.
         if let Some((left_out, _)) = marker.record.inputs.iter().find(|(key, _)| !all.contains(key)) {
             return Err(Error::Usage(format!(
-                "capture {} of the dataset also holds {left_out}: name that file too, or convert into another directory",
-                marker.name
+                "capture {} of the dataset also holds {}: name that file too, or convert into another directory",
+                told(&marker.name),
+                told(left_out)
             )));
         }
     }
@@ -92,11 +93,12 @@ pub(super) fn plan(
             kept_names.insert(place, marker);
         }
     }
-    // Of new captures, none gets a name that another could have as well.
+    // Of new captures, none gets a name that another could have as well, were it there already or not: names must not
+    // depend on where an earlier run was stopped.
     let possible: Vec<Vec<String>> = groups.iter().map(|group| possible_names(group, group_by)).collect();
     let mut claims: HashMap<String, usize> = HashMap::new();
-    for (_, names) in possible.iter().enumerate().filter(|(place, _)| !kept_names.contains_key(place)) {
-        names.iter().for_each(|name| *claims.entry(folded(name)).or_default() += 1);
+    for name in possible.iter().flatten() {
+        *claims.entry(folded(name)).or_default() += 1;
     }
     for (place, group) in groups.iter_mut().enumerate() {
         let marker = kept_names.get(&place).copied();
@@ -119,14 +121,14 @@ pub(super) fn plan(
                 && record.inputs.iter().map(|(_, stamp)| stamp).eq(stamps.iter())
         });
         let is_there = |table: &TableId| before.is_some_and(|record| record.tables.contains_key(table.name()));
-        if is_same {
-            group.missing = tables.iter().copied().filter(|table| !is_there(table)).collect();
-            group.kept = before.cloned();
-        } else {
+        let is_unfinished = |table: &TableId| before.is_some_and(|record| record.unfinished.contains(table));
+        let is_missing = |table: &TableId| match is_same {
+            true => is_unfinished(table) || tables.contains(table) && !is_there(table),
             // Tables that nobody asks for now would else stay behind with rows of what the file was before.
-            let stale = crate::tables::TABLES.into_iter().filter(|table| is_there(table) && !tables.contains(table));
-            group.missing = tables.iter().copied().chain(stale).collect();
-        }
+            false => is_unfinished(table) || tables.contains(table) || is_there(table),
+        };
+        group.missing = crate::tables::TABLES.into_iter().filter(is_missing).collect();
+        group.kept = before.filter(|_| is_same).cloned();
     }
     let names: HashSet<String> = groups.iter().map(|group| folded(&group.name)).collect();
     let superseded =
@@ -141,7 +143,7 @@ fn moved(files: &[InputFile], markers: &[Marker]) -> HashMap<String, String> {
         markers.iter().flat_map(|marker| &marker.record.inputs).map(|(key, _)| key.as_str()).collect();
     let mut gone: HashMap<(&str, u64, i64), &str> = HashMap::new();
     for (key, stamp) in markers.iter().flat_map(|marker| &marker.record.inputs) {
-        if !named.contains(key.as_str()) && !std::path::Path::new(key).exists() {
+        if !named.contains(key.as_str()) && is_gone(key) {
             gone.insert((file_name(key), stamp.bytes, stamp.modified_ns), key);
         }
     }
@@ -227,7 +229,8 @@ fn name_for(possible: &[String], claims: &HashMap<String, usize>, taken: &HashSe
 
 /// Whether a reader of the dataset would take the name for a number, a date, a truth value or nothing.
 fn reads_as_value(name: &str) -> bool {
-    let words = ["true", "false", "null", "none", "nan", "inf", "infinity", "na", "n/a"];
+    // The last is how Hive writes that there is no value.
+    let words = ["true", "false", "null", "none", "nan", "inf", "infinity", "na", "n/a", "__hive_default_partition__"];
     let is_word = words.contains(&name.to_lowercase().trim_start_matches(['+', '-']));
     is_word || !name.chars().any(|c| c.is_alphabetic() && !matches!(c, 'e' | 'E' | 't' | 'T' | 'z' | 'Z'))
 }

@@ -98,8 +98,12 @@ impl Run<'_> {
                 }
             }
         });
-        if let Some(error) = fatal {
-            return Err(error);
+        // Asked to stop when the last capture was as good as done, it was not stopped.
+        let is_over = |outcome: &Option<Result<_, _>>| !matches!(outcome, None | Some(Err(Error::Cancelled)));
+        match fatal {
+            Some(Error::Cancelled) if outcomes.iter().all(is_over) => {}
+            Some(error) => return Err(error),
+            None => {}
         }
         Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(Error::Cancelled))).collect())
     }
@@ -114,7 +118,10 @@ impl Run<'_> {
             Err(Failure::Input(Error::Cancelled))
         } else {
             let mut watch = Watch { shared, at };
-            let work = || convert(self.dataset, group, self.options, self.made_with, self.pool.as_ref(), &mut watch);
+            let work = || {
+                let (pool, is_stopped) = (self.pool.as_ref(), &shared.is_stopped);
+                convert(self.dataset, group, self.options, self.made_with, pool, is_stopped, &mut watch)
+            };
             catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::Input(fault(panic.as_ref()))))
         };
         shared.done_bytes[at].store(group.bytes(), Ordering::Relaxed);

@@ -39,9 +39,12 @@ def run(given: argparse.Namespace) -> None:
                 progress=progress.callback,
                 **_reading.options(given),
             )
-    except KeyboardInterrupt:
-        print(f"wirelab: {say(lang, 'convert_stopped')}", file=sys.stderr)
-        raise
+    except KeyboardInterrupt as stop:
+        finished = getattr(stop, "conversion", None)
+        if finished is None:
+            print(f"wirelab: {say(lang, 'convert_stopped')}", file=sys.stderr)
+            raise
+        done = finished
     for capture in done.captures:
         for warning in capture.warnings(lang):
             print(f"wirelab: {_told(capture, warning)}", file=sys.stderr)

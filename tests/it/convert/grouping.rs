@@ -161,3 +161,49 @@ fn a_long_name_is_cut_and_numbered() {
     assert!(names(&done)[0].ends_with("抓~2") && names(&done)[1].ends_with("抓~3"), "{:?}", names(&done));
     assert_eq!(done.failed().count(), 0);
 }
+
+#[test]
+fn a_name_that_stands_for_no_value_in_hive_is_a_name() {
+    let scratch = Scratch::new("convert-hive");
+    let input = scratch.write("__HIVE_DEFAULT_PARTITION__", &pcap(&traffic(300, 1)));
+    let done = run(&[input], &scratch.path().join("out"), &some_tables()).unwrap();
+    assert_eq!(names(&done), ["capture-__HIVE_DEFAULT_PARTITION__"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn of_a_name_that_is_no_text_the_readable_part_is_kept() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = Scratch::new("convert-bytes");
+    let file = |name: &[u8]| {
+        let path = scratch.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, pcap(&traffic(300, 1))).unwrap();
+        path
+    };
+    let inputs = ["抓包-".as_bytes(), b"a/t", b"b/t"].map(|start| file(&[start, b"\xff\xc3.pcap"].concat()));
+    let out = scratch.path().join("out");
+    let expected = ["抓包-%FF%C3.pcap", "a/t%FF%C3.pcap", "b/t%FF%C3.pcap"];
+    assert_eq!(names(&run(&inputs, &out, &some_tables()).unwrap()), expected);
+    assert!(out.join("packets/capture=抓包-%25FF%25C3.pcap/part-0.parquet").exists());
+    let again = run(&inputs, &out, &some_tables()).unwrap();
+    assert!(outcomes(&again).iter().all(|(_, word)| *word == "unchanged"));
+    // It is there still, so another one with its name, size and time is not the same that was moved.
+    let twin = file(b"c/\xe6\x8a\x93\xe5\x8c\x85-\xff\xc3.pcap");
+    let time = std::fs::metadata(&inputs[0]).unwrap().modified().unwrap();
+    std::fs::File::options().append(true).open(&twin).unwrap().set_modified(time).unwrap();
+    let done = run(&[twin], &out, &some_tables()).unwrap();
+    assert_eq!(outcomes(&done), [("c/抓包-%FF%C3.pcap".to_owned(), "written")]);
+    // One that did move is.
+    let moved = scratch.path().join("d").join(inputs[0].file_name().unwrap());
+    std::fs::create_dir_all(moved.parent().unwrap()).unwrap();
+    std::fs::rename(&inputs[0], &moved).unwrap();
+    let done = run(&[moved], &out, &some_tables()).unwrap();
+    assert_eq!(outcomes(&done), [("抓包-%FF%C3.pcap".to_owned(), "unchanged")]);
+    // A name that spells the same is another file.
+    let spelt = file(b"a/t%FF%C3.pcap");
+    let done = run(&[inputs[1].clone(), spelt], &out, &some_tables()).unwrap();
+    assert_eq!(outcomes(&done)[0], ("a/t%FF%C3.pcap".to_owned(), "unchanged"));
+    assert_eq!(outcomes(&done)[1].1, "written");
+    assert_ne!(outcomes(&done)[1].0, outcomes(&done)[0].0);
+}

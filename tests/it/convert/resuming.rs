@@ -211,8 +211,18 @@ fn a_directory_with_something_else_is_refused_and_left_alone() {
     std::fs::create_dir(&out).unwrap();
     run(one, &out, &some_tables()).unwrap();
     let before = content(&out);
-    refused(&out, &ConvertOptions { format: DatasetFormat::Arrow, ..some_tables() }, one, "format = parquet");
-    refused(&out, &ConvertOptions { group_by: GroupBy::Ring, ..some_tables() }, one, "group_by = file");
+    refused(
+        &out,
+        &ConvertOptions { format: DatasetFormat::Arrow, ..some_tables() },
+        one,
+        "its files have the format parquet, not arrow",
+    );
+    refused(
+        &out,
+        &ConvertOptions { group_by: GroupBy::Ring, ..some_tables() },
+        one,
+        "its captures are grouped by file, not ring",
+    );
     let inside = out.join("mine.pcap");
     std::fs::copy(&ping, &inside).unwrap();
     refused(&out, &some_tables(), std::slice::from_ref(&inside), "lies in");
@@ -247,4 +257,216 @@ fn two_conversions_into_one_dataset_do_not_meet() {
     assert_eq!(words(&done), ["written"; 3]);
     let error = meanwhile.1.unwrap().unwrap_err();
     assert!(error.to_string().contains("another conversion"), "{error}");
+}
+
+/// Takes the dataset back to where a run was killed while it put the tables of `c.pcap` in their places.
+fn killed_within_commit(out: &Path, name: &str, inputs: &[PathBuf], options: &ConvertOptions, first_done: &[TableId]) {
+    let scratch = Scratch::new("convert-commit");
+    let whole = scratch.path().join("whole");
+    run(inputs, &whole, options).unwrap();
+    let marker = format!("_wirelab/captures/{name}.json");
+    let mut text: serde_json::Value = serde_json::from_slice(&std::fs::read(whole.join(&marker)).unwrap()).unwrap();
+    let tables: Vec<String> = text["tables"].as_object().unwrap().keys().cloned().collect();
+    text["tables"] = serde_json::json!({});
+    text["unfinished"] = serde_json::json!(tables);
+    std::fs::write(out.join(&marker), text.to_string()).unwrap();
+    for table in first_done {
+        std::fs::copy(part(&whole, *table, name), part(out, *table, name)).unwrap();
+    }
+}
+
+#[test]
+fn a_run_killed_as_tables_take_their_places_leaves_no_rows_of_before() {
+    let scratch = Scratch::new("convert-killed");
+    let (input, options) = (scratch.write("c.pcap", &pcap(&traffic(2_000, 1))), some_tables());
+    let packets = ConvertOptions { tables: vec![TableId::Packets], ..some_tables() };
+    let fresh = scratch.path().join("fresh");
+    for first_done in [&[][..], &[TableId::Tcp], &TABLES] {
+        std::fs::write(&input, pcap(&traffic(2_000, 1))).unwrap();
+        let out = scratch.path().join(format!("out{}", first_done.len()));
+        run(&[&input], &out, &options).unwrap();
+        std::fs::write(&input, pcap(&traffic(3_000, 2))).unwrap();
+        killed_within_commit(&out, "c.pcap", std::slice::from_ref(&input), &options, first_done);
+        // The next run is asked for one table, and does those that were under way.
+        run(&[&input], &out, &packets).unwrap();
+        let _ = std::fs::remove_dir_all(&fresh);
+        run(&[&input], &fresh, &options).unwrap();
+        assert!(content(&out) == content(&fresh));
+        assert_eq!(words(&run(&[&input], &out, &options).unwrap()), ["unchanged"]);
+    }
+}
+
+#[test]
+fn tables_that_no_marker_names_are_removed_with_the_next_commit() {
+    let scratch = Scratch::new("convert-unnamed");
+    let input = scratch.write("c.pcap", &pcap(&traffic(2_000, 1)));
+    let packets = ConvertOptions { tables: vec![TableId::Packets], ..some_tables() };
+    let fresh = scratch.path().join("fresh");
+    let marker = Path::new("_wirelab/captures/c.pcap.json");
+    for (at, spoil) in [None, Some("{"), Some(r#"{"capture": "another"}"#)].into_iter().enumerate() {
+        std::fs::write(&input, pcap(&traffic(2_000, 1))).unwrap();
+        let out = scratch.path().join(format!("out{at}"));
+        run(&[&input], &out, &some_tables()).unwrap();
+        match spoil {
+            None => std::fs::remove_file(out.join(marker)).unwrap(),
+            Some(text) => std::fs::write(out.join(marker), text).unwrap(),
+        }
+        std::fs::write(&input, pcap(&traffic(3_000, 2))).unwrap();
+        run(&[&input], &out, &packets).unwrap();
+        let _ = std::fs::remove_dir_all(&fresh);
+        run(&[&input], &fresh, &packets).unwrap();
+        assert!(content(&out) == content(&fresh), "{spoil:?}");
+        assert!(!out.join("tcp_flows/capture=c.pcap").exists());
+    }
+    // A table that was cut, and that nobody asks for, as another one is added.
+    let out = scratch.path().join("cut");
+    run(&[&input], &out, &some_tables()).unwrap();
+    std::fs::write(part(&out, TableId::TcpFlows, "c.pcap"), b"PAR1").unwrap();
+    run(&[&input], &out, &ConvertOptions { tables: vec![TableId::Flows], ..some_tables() }).unwrap();
+    assert!(!part(&out, TableId::TcpFlows, "c.pcap").exists() && part(&out, TableId::Tcp, "c.pcap").exists());
+}
+
+#[test]
+fn names_do_not_depend_on_where_a_run_was_stopped() {
+    let scratch = Scratch::new("convert-claims");
+    let inputs: Vec<PathBuf> = ["a/x.pcap", "b/x.pcap", "c/x.pcap", "y.pcap"]
+        .iter()
+        .map(|name| {
+            std::fs::create_dir_all(scratch.path().join(name).parent().unwrap()).unwrap();
+            scratch.write(name, &pcap(&traffic(300, 1)))
+        })
+        .collect();
+    let fresh = scratch.path().join("fresh");
+    let done = run(&inputs, &fresh, &some_tables()).unwrap();
+    let names: Vec<String> = done.captures.iter().map(|capture| capture.name.clone()).collect();
+    assert_eq!(names, ["a/x.pcap", "b/x.pcap", "c/x.pcap", "y.pcap"]);
+    // Any of them may have been done before the end.
+    for done in [0b0001, 0b0010, 0b0110, 0b1101] {
+        let out = scratch.path().join(format!("out{done}"));
+        run(&inputs, &out, &some_tables()).unwrap();
+        for (_, name) in names.iter().enumerate().filter(|(at, _)| done & (1 << at) == 0) {
+            let encoded = name.replace('/', "%2F");
+            std::fs::remove_file(out.join(format!("_wirelab/captures/{encoded}.json"))).unwrap();
+            for table in TABLES {
+                std::fs::remove_dir_all(part(&out, table, &encoded).parent().unwrap()).unwrap();
+            }
+        }
+        run(&inputs, &out, &some_tables()).unwrap();
+        assert!(content(&out) == content(&fresh), "{done:04b}");
+    }
+}
+
+/// Stops a run once its files begin to be written.
+struct StopAtWriting(PathBuf, Option<std::time::Instant>);
+
+impl Observer for StopAtWriting {
+    fn on_progress(&mut self, _: u64, _: Option<u64>) -> ControlFlow<()> {
+        let parts = std::fs::read_dir(self.0.join("_wirelab/part")).map_or(0, Iterator::count);
+        if self.1.is_none() && parts > 0 {
+            self.1 = Some(std::time::Instant::now());
+        }
+        if self.1.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_does_not_encode_what_is_thrown_away() {
+    let scratch = Scratch::new("convert-stop-soon");
+    let input = scratch.write("long.pcap", &pcap(&traffic(150_000, 1)));
+    for threads in [1, 2] {
+        let out = scratch.path().join(format!("out{threads}"));
+        let options = ConvertOptions {
+            tables: vec![TableId::Packets, TableId::Tcp, TableId::Flows],
+            run: with_threads(threads),
+            ..ConvertOptions::default()
+        };
+        let begin = std::time::Instant::now();
+        run(std::slice::from_ref(&input), &scratch.path().join(format!("whole{threads}")), &options).unwrap();
+        let whole = begin.elapsed();
+        let mut stop = StopAtWriting(out.clone(), None);
+        let error = convert([&input], &out, &options, &mut stop).unwrap_err();
+        let took = stop.1.unwrap().elapsed();
+        assert!(matches!(error, Error::Cancelled), "{error}");
+        assert!(took < whole / 4, "{threads} threads: {took:?} to stop what takes {whole:?}");
+        assert_eq!(std::fs::read_dir(out.join("_wirelab/captures")).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(out.join("_wirelab/part")).unwrap().count(), 0);
+    }
+}
+
+/// Asks for the end when all is in its place.
+struct StopAtTheEnd(PathBuf);
+
+impl Observer for StopAtTheEnd {
+    fn on_progress(&mut self, _: u64, _: Option<u64>) -> ControlFlow<()> {
+        let marker = std::fs::read_to_string(self.0.join("_wirelab/captures/a.pcap.json")).unwrap_or_default();
+        let is_done = marker.contains("capture") && !marker.contains("unfinished");
+        if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn a_run_that_was_asked_to_stop_when_all_was_done_says_that_it_is_done() {
+    let scratch = Scratch::new("convert-stop-late");
+    let (inputs, out) = (three(&scratch), scratch.path().join("out"));
+    let done = convert([&inputs[0]], &out, &some_tables(), &mut StopAtTheEnd(out.clone())).unwrap();
+    assert_eq!(words(&done), ["written"]);
+    let error = convert(&inputs, &out, &some_tables(), &mut StopAtTheEnd(out.clone())).unwrap_err();
+    assert!(matches!(error, Error::Cancelled), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_folders_and_links_among_the_datasets_own_files_neither_hang_nor_harm() {
+    let scratch = Scratch::new("convert-odd");
+    let (inputs, out) = (three(&scratch), scratch.path().join("out"));
+    run(&inputs, &out, &some_tables()).unwrap();
+    let own = out.join("_wirelab");
+    let pipe = |path: &Path| {
+        let _ = std::fs::remove_file(path);
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    pipe(&own.join("captures/b.pcap.json"));
+    pipe(&own.join("captures/z.json"));
+    pipe(&own.join("part/z"));
+    std::fs::create_dir_all(own.join("part/mine/deeper")).unwrap();
+    assert_eq!(words(&run(&inputs, &out, &some_tables()).unwrap()), ["unchanged", "written", "unchanged"]);
+    assert!(own.join("part/mine/deeper").exists() && !own.join("part/z").exists());
+    std::fs::remove_dir_all(own.join("part")).unwrap();
+    let refused = |why: &str| {
+        let error = run(&inputs, &out, &some_tables()).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    std::os::unix::fs::symlink(scratch.path(), own.join("part")).unwrap();
+    refused("part is no directory");
+    assert!(inputs.iter().all(|input| input.exists()), "the link was followed");
+    std::fs::remove_file(own.join("part")).unwrap();
+    pipe(&own.join("lock"));
+    refused("lock");
+    std::fs::remove_file(own.join("lock")).unwrap();
+    pipe(&out.join("_wirelab.json"));
+    refused("_wirelab.json");
+}
+
+#[test]
+fn what_a_dataset_says_is_shown_and_not_obeyed() {
+    let scratch = Scratch::new("convert-hostile");
+    let (inputs, out) = (three(&scratch), scratch.path().join("out"));
+    run(&inputs[..1], &out, &ConvertOptions { group_by: GroupBy::Ring, ..some_tables() }).unwrap();
+    let told = |inputs: &[PathBuf], options: &ConvertOptions| {
+        let error = run(inputs, &out, options).unwrap_err().to_string();
+        assert!(!error.chars().any(char::is_control) && !error.contains('\u{202e}'), "{error:?}");
+        error
+    };
+    let marker = out.join("_wirelab/captures/a.pcap.json");
+    let mut text: serde_json::Value = serde_json::from_slice(&std::fs::read(&marker).unwrap()).unwrap();
+    let other = serde_json::json!({ "path": "/x\u{1b}[2J\n\u{202e}", "bytes": 1, "modified_ns": 1 });
+    text["inputs"].as_array_mut().unwrap().push(other);
+    std::fs::write(&marker, text.to_string()).unwrap();
+    let error = told(&inputs[..1], &ConvertOptions { group_by: GroupBy::Ring, ..some_tables() });
+    assert!(error.contains("also holds /x\\u{1b}[2J\\n\\u{202e}"), "{error}");
+    let manifest = out.join("_wirelab.json");
+    let hostile = std::fs::read_to_string(&manifest).unwrap().replace("\"ring\"", "\"a\\u001b[2J\\nb\\u202e\"");
+    std::fs::write(&manifest, hostile).unwrap();
+    let error = told(&inputs[..1], &some_tables());
+    assert!(error.contains("grouped by a\\u{1b}[2J\\nb\\u{202e}, not file"), "{error}");
 }
