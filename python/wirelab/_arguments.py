@@ -205,11 +205,14 @@ def _address(given: Any) -> str:
 
 
 def whole(given: Any, name: str, least: int, most: int) -> int:
+    # True is 1 to Python; who writes memory_budget=True means something else.
+    wrong = UsageError(f"{name} must be a whole number, not {given!r}")
+    if isinstance(given, bool):
+        raise wrong
     try:
-        # True is 1 to Python; who writes memory_budget=True means something else.
-        number = operator.index(None if isinstance(given, bool) else given)
+        number = operator.index(given)
     except TypeError:
-        raise UsageError(f"{name} must be a whole number, not {given!r}") from None
+        raise wrong from None
     if not least <= number <= most:
         raise UsageError(f"{name} must be from {least} to {most}, not {number}")
     return number

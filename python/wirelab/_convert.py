@@ -127,8 +127,8 @@ def convert(
     ``errors``: where captures failed, ``"raise"`` raises :class:`ConversionError` once all others are done; with
     ``"report"``, see ``failed`` of what is returned.
     ``threads`` (shared by all captures), ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``,
-    ``pause_storm_ns``, ``logs``, ``roce_endpoints``, ``progress``: as of :func:`wirelab.open`; sizes are of all captures
-    that are converted. Ctrl-C raises ``KeyboardInterrupt``; where all was done by then, it has an attribute
+    ``pause_storm_ns``, ``logs``, ``roce_endpoints``, ``progress``: as of :func:`wirelab.open`; sizes are of all
+    captures that are converted. Ctrl-C raises ``KeyboardInterrupt``; where all was done by then, it has an attribute
     ``conversion``.
     """
     if errors not in ("raise", "report"):

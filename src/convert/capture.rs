@@ -252,3 +252,35 @@ impl Drop for Files<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+
+    use super::{Failure, Files};
+    use crate::convert::dataset::Dataset;
+    use crate::convert::plan::Group;
+    use crate::convert::{DatasetFormat, GroupBy};
+    use crate::error::Error;
+    use crate::tables::TableId;
+
+    #[test]
+    fn nothing_more_is_encoded_once_the_run_is_to_stop() {
+        let out = std::env::temp_dir().join(format!("wirelab-convert-stop-{}", std::process::id()));
+        let dataset = Dataset::open(&out, DatasetFormat::Parquet, GroupBy::File).unwrap();
+        let group = Group { name: "a".to_owned(), files: Vec::new(), missing: vec![TableId::Packets], kept: None };
+        let stop = AtomicBool::new(true);
+        let mut files = Files::new(&dataset, &group, None, &stop);
+        let rows: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+        let batch = RecordBatch::try_from_iter([("time", rows)]).unwrap();
+        let written = files.write(vec![(TableId::Packets, batch)]);
+        assert!(matches!(written, Err(Failure::Input(Error::Cancelled))));
+        assert!(matches!(files.finish(), Err(Failure::Input(Error::Cancelled))));
+        assert!(!files.part(TableId::Packets).exists());
+        drop(files);
+        std::fs::remove_dir_all(out).unwrap();
+    }
+}

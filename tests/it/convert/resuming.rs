@@ -356,43 +356,6 @@ fn names_do_not_depend_on_where_a_run_was_stopped() {
     }
 }
 
-/// Stops a run once its files begin to be written.
-struct StopAtWriting(PathBuf, Option<std::time::Instant>);
-
-impl Observer for StopAtWriting {
-    fn on_progress(&mut self, _: u64, _: Option<u64>) -> ControlFlow<()> {
-        let parts = std::fs::read_dir(self.0.join("_wirelab/part")).map_or(0, Iterator::count);
-        if self.1.is_none() && parts > 0 {
-            self.1 = Some(std::time::Instant::now());
-        }
-        if self.1.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-#[test]
-fn a_run_that_is_stopped_does_not_encode_what_is_thrown_away() {
-    let scratch = Scratch::new("convert-stop-soon");
-    let input = scratch.write("long.pcap", &pcap(&traffic(150_000, 1)));
-    for threads in [1, 2] {
-        let out = scratch.path().join(format!("out{threads}"));
-        let options = ConvertOptions {
-            tables: vec![TableId::Packets, TableId::Tcp, TableId::Flows],
-            run: with_threads(threads),
-            ..ConvertOptions::default()
-        };
-        let begin = std::time::Instant::now();
-        run(std::slice::from_ref(&input), &scratch.path().join(format!("whole{threads}")), &options).unwrap();
-        let whole = begin.elapsed();
-        let mut stop = StopAtWriting(out.clone(), None);
-        let error = convert([&input], &out, &options, &mut stop).unwrap_err();
-        let took = stop.1.unwrap().elapsed();
-        assert!(matches!(error, Error::Cancelled), "{error}");
-        assert!(took < whole / 4, "{threads} threads: {took:?} to stop what takes {whole:?}");
-        assert_eq!(std::fs::read_dir(out.join("_wirelab/captures")).unwrap().count(), 0);
-        assert_eq!(std::fs::read_dir(out.join("_wirelab/part")).unwrap().count(), 0);
-    }
-}
-
 /// Asks for the end when all is in its place.
 struct StopAtTheEnd(PathBuf);
 
