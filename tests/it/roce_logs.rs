@@ -80,6 +80,33 @@ fn lab_captures_without_the_connection_manager_are_paired_by_their_logs() {
     assert!(paired > 0);
 }
 
+/// Queue pairs keep their numbers from run to run more often than not; where they start to count changes.
+#[test]
+fn a_log_of_another_run_with_the_same_queue_pairs_pairs_nothing() {
+    let Some(folder) = outside_folder("WIRELAB_LAB_CAPTURES", "../shared/lab-captures") else { return };
+    let truth = std::fs::read(folder.join("roce_write_4qp.json")).unwrap();
+    let truth: serde_json::Value = serde_json::from_slice(&truth).unwrap();
+    let ends = logs::roce_endpoints(truth["truth"]["client_out"].as_str().unwrap().as_bytes()).unwrap();
+    let paired = |by: u32, has_peers: bool| {
+        let moved = |end: &RoceEndpoint| RoceEndpoint {
+            psn: end.psn.wrapping_add(by) & 0x00ff_ffff,
+            peer_qpn: end.peer_qpn.filter(|_| has_peers),
+            ..*end
+        };
+        let options = Options { roce_endpoints: ends.iter().map(moved).collect(), ..with_threads(1) };
+        let inputs = vec![Input::Path(folder.join("roce_write_4qp.vm0.pcap"))];
+        let qps = tables(inputs, &options, &[ScanRequest::new(TableId::RoceQps)]).unwrap().remove(0);
+        let by = cells::column(&qps.batches, "paired_by");
+        by.iter().filter(|by| **by == Value::Text("perftest".to_owned())).count()
+    };
+    assert!(paired(0, true) >= 4);
+    for has_peers in [true, false] {
+        for by in [1_500_000, 0x00ff_fc00, 5_000, 9_000_000] {
+            assert_eq!(paired(by, has_peers), 0, "{by}");
+        }
+    }
+}
+
 #[test]
 fn a_log_of_another_run_pairs_nothing() {
     let Some(folder) = outside_folder("WIRELAB_LAB_CAPTURES", "../shared/lab-captures") else { return };

@@ -2,10 +2,13 @@
 
 use hashbrown::HashMap;
 
-use super::fabric::FAR;
 use super::psn::Psn;
 use super::types::{RoceEndpoint, RoceSeen};
 use crate::wire::Ip;
+
+/// A first request is at most this many packets behind the number that the log gives: more were lost before the capture, or
+/// the log is of another run, whose queue pairs may have had the same numbers.
+const NEAR: i32 = 1_024;
 
 /// Ends of one address that are compared, where the log does not tell which belong together.
 const CANDIDATES: usize = 4_096;
@@ -38,7 +41,8 @@ impl Endpoints {
         if self.is_empty {
             return None;
         }
-        let distance = |end: &RoceEndpoint| seen.psn().since(Psn::new(end.psn)).unsigned_abs();
+        let distance = |end: &RoceEndpoint| seen.psn().since(Psn::new(end.psn));
+        let is_near = |end: &RoceEndpoint| (0..NEAR).contains(&distance(end));
         let mut best: Option<RoceEndpoint> = None;
         for peer in self.by_number.get(&(seen.dst_ip, seen.packet.dest_qp))? {
             let is_other_key = seen.packet.reth.zip(peer.rkey).is_some_and(|((_, rkey, _), told)| rkey != told);
@@ -51,11 +55,11 @@ impl Endpoints {
             };
             for end in own.into_iter().flatten().take(CANDIDATES) {
                 let is_pair = end.peer_qpn.is_none_or(|number| number == peer.qpn);
-                if is_pair && best.as_ref().is_none_or(|best| distance(end) < distance(best)) {
+                if is_pair && is_near(end) && best.as_ref().is_none_or(|best| distance(end) < distance(best)) {
                     best = Some(*end);
                 }
             }
         }
-        best.filter(|end| distance(end) < FAR as u32)
+        best
     }
 }
