@@ -31,10 +31,12 @@ impl Opening {
         }
     }
 
-    /// Whether this segment's numbers go on from those seen: its own from its end's, its acknowledgement from the other's.
+    /// Whether this segment's numbers go on from those seen: its own from its end's, its acknowledgement from the other's. What
+    /// was seen already is none: the same packet in another network would be taken for one that was sent again.
     pub fn goes_on(&self, sender: u8, tcp: &TcpHeader) -> bool {
         let is_near = |one: u32, other: u32| (one.wrapping_sub(other) as i32).unsigned_abs() <= NEAR_BYTES;
-        let own = self.end[usize::from(sender & 1)].map(|end| is_near(tcp.seq, end));
+        let is_next = |end: u32| is_near(tcp.seq, end) && (tcp.seq.wrapping_sub(end) as i32) >= 0;
+        let own = self.end[usize::from(sender & 1)].map(is_next);
         let other = self.end[usize::from(sender & 1 ^ 1)];
         let acked = other.map(|end| tcp.has_flag(TcpHeader::ACK) && is_near(tcp.ack, end));
         match (own, acked) {

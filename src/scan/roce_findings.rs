@@ -175,7 +175,10 @@ fn silences(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
             && channel.counts.requests > 3
     };
     let mute = with(data, is_mute);
-    let orphans = core.roce.as_ref().map_or(0, |stage| stage.left_out().without_requests);
+    // Beyond the limit an answer may belong to requests that were left out: it is no sign of a missing direction.
+    let left_out = core.roce.as_ref().map(|stage| stage.left_out()).unwrap_or_default();
+    let is_over = left_out.over_limit > 0;
+    let orphans = if is_over { 0 } else { left_out.without_requests };
     if !mute.is_empty() || orphans > 0 {
         let finding = Finding::new("roce_one_direction", Severity::Warning)
             .value(mute.len() as u64, "queue pairs")
@@ -183,8 +186,8 @@ fn silences(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
             .detail("answers", orphans);
         findings.push(marked(finding, &mark_of(&mute, mute.len() as u64 + orphans, None)));
     }
-    let over = core.roce.as_ref().map_or(0, |stage| stage.left_out().over_limit);
-    if over > 0 {
+    if is_over {
+        let over = left_out.over_limit + left_out.without_requests;
         let mut finding = Finding::new("roce_limit", Severity::Error).value(over, "packets");
         finding.count = over;
         findings.push(finding);
