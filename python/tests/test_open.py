@@ -87,7 +87,7 @@ def test_the_card_begins_with_the_findings_and_needs_nothing_from_elsewhere() ->
 def test_a_clean_capture_says_so(monkeypatch) -> None:
     monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
     assert wl.open(PING).quality() == []
-    assert "stands in the way" in wl.open(PING)._repr_html_()
+    assert "No problem with the capture itself was found" in wl.open(PING)._repr_html_()
 
 
 def test_several_files_are_one_capture() -> None:
