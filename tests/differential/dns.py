@@ -5,8 +5,9 @@
 
 A message is one set of header fields and its first question, under its frame. Frames with an ICMP error are left out:
 tshark also reads the message that the error quotes. So are messages inside of what wirelab does not decode (PPP, GTP,
-netlink, WireGuard with keys in the file). Meant, and counted apart: a second response and a second copy of a packet
-have no row of their own; a response from another port than 53, and a message cut within its header, have none at all;
+netlink, WireGuard with keys in the file), and first fragments of messages whose rest is not there. Meant, and counted
+apart: a second response and a second copy of a packet have no row of their own; a response from another port than 53,
+and a message cut within its header, have none at all;
 names with bytes that are no printable ASCII (wirelab shows them as `\\ddd`); questions whose name cannot be read
 (wirelab has none, tshark a remark in its place); and the counts of dynamic updates, which tshark shows under other
 names. Exit status 1 where fewer cells are equal than `--least` per cent, or a message has no row for another reason.
@@ -41,7 +42,7 @@ TSHARK = [
 ]
 #: What tshark shows where a name cannot be read; `<Root>` is a name.
 REMARK = re.compile(r"<(?!Root>).+>")
-PLACE = "udp.port==53 && dns && !icmp && !icmpv6 && !ppp && !gtp && !wg && !netlink"
+PLACE = "udp.port==53 && dns && !icmp && !icmpv6 && !ppp && !gtp && !wg && !netlink && !(ip.flags.mf==1)"
 
 
 def theirs(capture: Path) -> dict[int, dict]:
