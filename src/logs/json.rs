@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::reading::Stop;
+use super::reading::{Reading, Stop, line_at};
+use crate::capture::Severity;
 
 /// Objects inside each other that are followed.
 const MAX_DEPTH: usize = 64;
@@ -29,6 +30,46 @@ pub(super) struct Repairs {
     pub broken_at: Option<usize>,
     /// More objects inside each other, or more values, than are read.
     pub is_over_limit: bool,
+}
+
+/// Shows the objects of a text that `is_document` holds of, each with its line, and says what had to be mended in them.
+pub(super) fn each_object(
+    text: &str,
+    reading: &mut Reading,
+    is_document: impl Fn(&Value) -> bool,
+    mut show: impl FnMut(&Found, u64, &mut Reading),
+) {
+    let mut at = 0;
+    while let Some(found) = next_object(text, at) {
+        at = found.end;
+        if is_document(&found.value) {
+            say_repairs(text, &found, reading);
+            show(&found, line_at(text, found.start), reading);
+        }
+    }
+}
+
+fn say_repairs(text: &str, found: &Found, reading: &mut Reading) {
+    let Repairs { not_a_number, is_cut, broken_at, is_over_limit } = found.repairs;
+    let line = |at| Some(line_at(text, at));
+    if not_a_number > 0 {
+        reading.says("not_a_number", Severity::Info, Some(not_a_number), line(found.start), "");
+    }
+    if is_cut {
+        reading.says("json_cut", Severity::Warning, None, line(text.len()), "");
+    }
+    if let Some(at) = broken_at {
+        reading.says(
+            "json_broken",
+            Severity::Warning,
+            None,
+            line(at),
+            text.get(at..).unwrap_or("").lines().next().unwrap_or(""),
+        );
+    }
+    if is_over_limit {
+        reading.says("json_too_large", Severity::Error, None, line(found.end), "");
+    }
 }
 
 /// The first object of `text` from byte `from` on; what is wrong in it is mended, and what is missing is left out.

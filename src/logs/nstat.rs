@@ -3,9 +3,10 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
-use super::json::next_object;
-use super::reading::{Reading, Rows, Tables, line_at, lines, numbered};
+use super::json::{each_object, next_object};
+use super::reading::{Reading, Rows, Tables, lines, numbered};
 use crate::capture::Severity;
 use crate::tables::{TableDef, table};
 
@@ -38,7 +39,7 @@ pub(super) fn is_in(text: &str) -> bool {
 }
 
 fn is_json(text: &str) -> bool {
-    next_object(text, 0).is_some_and(|found| found.value.get("kernel").is_some_and(serde_json::Value::is_object))
+    next_object(text, 0).is_some_and(|found| is_document(&found.value))
 }
 
 fn is_counter(line: &str) -> bool {
@@ -62,21 +63,19 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Tables {
     Ok(Some(vec![rows.finish::<NstatBuilder>(NstatRow::table(), reading)?]))
 }
 
+fn is_document(value: &Value) -> bool {
+    value.get("kernel").is_some_and(Value::is_object)
+}
+
 fn from_json(text: &str, rows: &mut Rows<NstatRow>, reading: &mut Reading) {
-    let (mut at, mut sample_no) = (0, 0);
-    while let Some(found) = next_object(text, at) {
-        at = found.end;
-        let Some(counters) = found.value.get("kernel").and_then(serde_json::Value::as_object) else { continue };
+    let mut sample_no = 0;
+    each_object(text, reading, is_document, |found, line, _| {
         sample_no += 1;
-        let line = line_at(text, found.start);
-        if found.repairs != Default::default() {
-            reading.says("json_cut", Severity::Warning, None, Some(line_at(text, found.end)), "");
-        }
-        for (name, value) in counters {
+        for (name, value) in found.value.get("kernel").and_then(Value::as_object).into_iter().flatten() {
             let value = value.as_i64().or_else(|| value.as_u64().map(|_| i64::MAX));
             rows.push(NstatRow { sample_no, line, name: Some(name.clone()), value });
         }
-    }
+    });
 }
 
 fn from_text(text: &str, rows: &mut Rows<NstatRow>) {

@@ -5,8 +5,8 @@ mod text;
 
 use serde_json::Value;
 
-use super::json::next_object;
-use super::reading::{Reading, Rows, Tables, line_at};
+use super::json::{each_object, next_object};
+use super::reading::{Reading, Rows, Tables};
 use crate::RoceEndpoint;
 use crate::capture::Severity;
 use crate::tables::{Symbol, TableDef};
@@ -72,16 +72,7 @@ pub(super) fn endpoints(text: &str) -> Vec<RoceEndpoint> {
 }
 
 fn from_json(text: &str, runs: &mut Runs, reading: &mut Reading) {
-    let mut at = 0;
-    while let Some(found) = next_object(text, at) {
-        at = found.end;
-        if !is_document(&found.value) {
-            continue;
-        }
-        let line = line_at(text, found.start);
-        if found.repairs != Default::default() {
-            reading.says("json_cut", Severity::Warning, None, Some(line_at(text, found.end)), "");
-        }
+    each_object(text, reading, is_document, |found, line, reading| {
         let mut run = PerftestRow::new(runs.runs.len() as u32 + 1, line);
         let info = found.value.get("test_info").unwrap_or(&Value::Null);
         for (name, value) in info.as_object().into_iter().flatten() {
@@ -102,5 +93,5 @@ fn from_json(text: &str, runs: &mut Runs, reading: &mut Reading) {
             runs.results.push(row);
         }
         runs.runs.push(run);
-    }
+    });
 }

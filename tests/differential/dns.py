@@ -13,7 +13,6 @@ names with bytes that are no printable ASCII (wirelab shows them as `\\ddd`); qu
 names. Exit status 1 where fewer cells are equal than `--least` per cent, or a message has no row for another reason.
 """
 
-import argparse
 import collections
 import re
 import subprocess
@@ -106,18 +105,7 @@ def same(field: str, left, right: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("corpus", type=Path, nargs="+")
-    parser.add_argument("--dump", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--least", type=float, default=99.99)
-    options = parser.parse_args()
-    captures = [capture for folder in options.corpus for capture in corpus.captures(folder)]
-    options.work.mkdir(parents=True, exist_ok=True)
-    places = {capture: options.work / "dns" / str(at) for at, capture in enumerate(captures)}
-    listing = options.work / "dns.tsv"
-    listing.write_text("".join(f"{capture}\t{place}\n" for capture, place in places.items()), encoding="utf-8")
-    subprocess.run([options.dump, listing, "dns"], check=True)
+    options, places = corpus.dumped("dns", __doc__, 99.99)
     equal, different, messages, missing, meant = collections.Counter(), [], 0, [], 0
     for capture, place in places.items():
         mine, repeated = ours(place)

@@ -9,7 +9,6 @@ presence of a row is compared. Exit status 1 where fewer cells are equal than `-
 row.
 """
 
-import argparse
 import collections
 import subprocess
 import sys
@@ -134,18 +133,7 @@ def same(column: str, left: object, right: object) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("corpus", type=Path, nargs="+")
-    parser.add_argument("--dump", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--least", type=float, default=100)
-    options = parser.parse_args()
-    captures = [capture for folder in options.corpus for capture in corpus.captures(folder)]
-    options.work.mkdir(parents=True, exist_ok=True)
-    places = {capture: options.work / "lldp" / str(at) for at, capture in enumerate(captures)}
-    listing = options.work / "lldp.tsv"
-    listing.write_text("".join(f"{capture}\t{place}\n" for capture, place in places.items()), encoding="utf-8")
-    subprocess.run([options.dump, listing, "lldp"], check=True)
+    options, places = corpus.dumped("lldp", __doc__, 100)
     named = {
         folder / line.split("\t")[0]
         for folder in options.corpus

@@ -7,9 +7,8 @@ mod text;
 use serde_json::Value;
 
 use super::ethtool::{NicCounterBuilder, NicCounterRow};
-use super::json::next_object;
-use super::reading::{Reading, Rows, Tables, line_at};
-use crate::capture::Severity;
+use super::json::{each_object, next_object};
+use super::reading::{Reading, Rows, Tables};
 use crate::tables::{Symbol, TableDef};
 use tables::{AppBuilder, AppRow, ClassBuilder, ClassRow, DcbBuilder, DcbRow, PriorityBuilder, PriorityRow};
 
@@ -242,16 +241,7 @@ const APPS: [(&str, &str); 6] = [
 ];
 
 fn from_json(text: &str, samples: &mut Samples, reading: &mut Reading) {
-    let mut at = 0;
-    while let Some(found) = next_object(text, at) {
-        at = found.end;
-        if !is_document(&found.value) {
-            continue;
-        }
-        let line = line_at(text, found.start);
-        if found.repairs != Default::default() {
-            reading.says("json_cut", Severity::Warning, None, Some(line_at(text, found.end)), "");
-        }
+    each_object(text, reading, is_document, |found, line, _| {
         let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let get = |key: &str| found.value.get(key.replace('-', "_"));
         let list = |key: &str| get(key).and_then(Value::as_array).map(Vec::as_slice);
@@ -280,7 +270,7 @@ fn from_json(text: &str, samples: &mut Samples, reading: &mut Reading) {
                 samples.app(selector, &name, &shown(priority), line);
             }
         }
-    }
+    });
 }
 
 impl Samples {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::json::{Found, Repairs, next_object};
+use super::super::json::{Found, Repairs, each_object};
 use super::super::reading::{Reading, line_at};
 use super::super::units::{count, ip, ms_ns, ratio, seconds_ns, us_ns};
 use super::tables::{IntervalRow, Iperf3Row, StreamRow};
@@ -20,50 +20,21 @@ pub(super) fn is_document(value: &Value) -> bool {
 
 pub(super) fn read(text: &str, tests: &mut Tests, reading: &mut Reading) {
     let mut stream = Stream::default();
-    let mut at = 0;
     let mut last_end = None;
-    while let Some(found) = next_object(text, at) {
-        at = found.end;
-        if !is_document(&found.value) {
-            continue;
-        }
-        say_repairs(text, &found, reading);
+    each_object(text, reading, is_document, |found, _, reading| {
         last_end = Some(found.end);
         match found.value.get("event").and_then(Value::as_str) {
             Some(event) => stream.event(event, &found.value, tests, reading),
             None => {
                 stream.flush(tests, reading);
-                whole(&found, text, tests, reading);
+                whole(found, text, tests, reading);
             }
         }
-    }
+    });
     stream.flush(tests, reading);
     let after = last_end.and_then(|end| text.get(end..)).unwrap_or("").trim();
     if let Some(end) = last_end.filter(|_| !after.is_empty()) {
         reading.says("text_after_json", Severity::Info, None, Some(line_at(text, end)), after);
-    }
-}
-
-fn say_repairs(text: &str, found: &Found, reading: &mut Reading) {
-    let Repairs { not_a_number, is_cut, broken_at, is_over_limit } = found.repairs;
-    let line = |at| Some(line_at(text, at));
-    if not_a_number > 0 {
-        reading.says("not_a_number", Severity::Info, Some(not_a_number), line(found.start), "");
-    }
-    if is_cut {
-        reading.says("json_cut", Severity::Warning, None, line(text.len()), "");
-    }
-    if let Some(at) = broken_at {
-        reading.says(
-            "json_broken",
-            Severity::Warning,
-            None,
-            line(at),
-            text.get(at..).unwrap_or("").lines().next().unwrap_or(""),
-        );
-    }
-    if is_over_limit {
-        reading.says("json_too_large", Severity::Error, None, line(found.end), "");
     }
 }
 

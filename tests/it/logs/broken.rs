@@ -55,6 +55,28 @@ fn iperf3_json_with_things_around_it() {
 }
 
 #[test]
+fn what_is_wrong_in_json_is_said_alike_for_every_tool() {
+    let perftest =
+        "{\"test_info\": {\"test\": \"RDMA_Write_BW\"}, \"results\": {\"MsgSize\": 65536, \"n_iterations\": 5000}}";
+    let of_file = |name| String::from_utf8(bytes_of(name)).unwrap();
+    let cases = [
+        (LogKind::Perftest, perftest.to_owned(), "65536"),
+        (LogKind::Nstat, of_file("nstat_j.txt"), "242"),
+        (LogKind::Dcb, of_file("dcb_show_j.txt"), "148213"),
+    ];
+    for (kind, text, figure) in cases {
+        let is_json = |code: &&str| code.starts_with("json_") || *code == "not_a_number";
+        let said = |text: &str| codes(&read_as(kind, text.as_bytes())).into_iter().filter(is_json).collect::<Vec<_>>();
+        let at = text.find(figure).unwrap_or_else(|| panic!("{}: no {figure}", kind.name()));
+        let (before, after) = (&text[..at], &text[at + figure.len()..]);
+        assert_eq!(said(&text), [""; 0], "{}", kind.name());
+        assert_eq!(said(&format!("{before}nan{after}")), ["not_a_number"], "{}", kind.name());
+        assert_eq!(said(&format!("{before}?{after}")), ["json_broken"], "{}", kind.name());
+        assert_eq!(said(&format!("{before}{figure}")), ["json_cut"], "{}", kind.name());
+    }
+}
+
+#[test]
 fn iperf3_figures_that_overflowed_are_null_and_said() {
     let json = whole().replace("\"bytes\":\t2105016320", "\"bytes\":\t-2189951008");
     let log = read_as(LogKind::Iperf3, json.as_bytes());
