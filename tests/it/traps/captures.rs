@@ -227,7 +227,7 @@ fn the_vantage_finding_agrees_with_the_connections() {
             ("client", "at the client"),
             ("server", "at the server"),
             ("middle", "in between"),
-            ("unknown", "not to be told"),
+            ("unknown", "not known for"),
         ];
         let parts: Vec<String> = places
             .iter()
@@ -237,7 +237,7 @@ fn the_vantage_finding_agrees_with_the_connections() {
         let text = match (parts.len(), vantages.len()) {
             (1, 1) => "(1 TCP connection), by".to_owned(),
             (1, total) => format!("(all {total} TCP connections), by"),
-            (_, total) => format!("The {total} TCP connections were captured {}, by", parts.join(", ")),
+            (_, total) => format!("Where the {total} TCP connections were captured: {} (by", parts.join(", ")),
         };
         assert!(found.en.contains(&text), "{}: {} / {text}", path.display(), found.en);
         seen.extend(vantages);
