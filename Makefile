@@ -32,11 +32,8 @@ $(VENV)/.ready: python/requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r python/requirements-dev.txt
 	@touch $@
 
-# cargo shows how far it is; maturin then finds all but the package itself built.
 build: setup ## build the Python package into the environment
-	cargo build $(TOGETHER)
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet >/dev/null 2>&1 || \
-		VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop >/dev/null
 
 demo: build ## analyse the sample captures
 	@$(BIN)/python sample-captures/demo.py
