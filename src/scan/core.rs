@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::finish;
 use super::lldp::LldpStage;
+use super::packet_columns;
 use super::pause::PauseStage;
 use super::quoted::quoted_frame;
 use super::roce::{RoceStage, needs_analysis};
@@ -285,19 +286,18 @@ impl Core {
             pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
         }
         self.lldp.on_window(&context, self.sinks.lldp.as_mut());
-        let chunks = context.decoded.chunks.len();
         if let Some(sink) = &mut self.sinks.tcp {
-            self.tcp_hold.add_window(&context, self.needs.verdicts, is_parallel);
-            if self.needs.verdicts {
-                self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places, chunks);
+            let is_judged = self.needs.verdicts;
+            self.tcp_hold.add_window(&context, sink, is_judged, is_parallel);
+            if is_judged {
+                self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places);
                 self.tcp_hold.judge(&mut self.shards);
+                if self.tcp_hold.waiting_rows() > self.options.limits.hold_frames {
+                    self.shards.iter_mut().for_each(Shard::finish_verdicts);
+                    self.tcp_hold.judge(&mut self.shards);
+                }
             }
-            self.tcp_hold.release(sink);
-            if self.tcp_hold.held_rows() > self.options.limits.hold_frames {
-                self.shards.iter_mut().for_each(Shard::finish_verdicts);
-                self.tcp_hold.judge(&mut self.shards);
-                self.tcp_hold.release(sink);
-            }
+            self.tcp_hold.release(sink, is_judged, false);
         } else {
             self.shards.iter_mut().for_each(|shard| shard.judgements.clear());
         }
@@ -374,7 +374,7 @@ impl Core {
         self.shards.iter_mut().for_each(Shard::finish_verdicts);
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.judge(&mut self.shards);
-            self.tcp_hold.release(sink);
+            self.tcp_hold.release(sink, self.needs.verdicts, true);
         }
         self.shards.iter_mut().for_each(Shard::finish_stories);
         finish::flow_tables(self);
@@ -504,7 +504,7 @@ fn build(context: &Context<'_>, sinks: &mut Sinks, is_parallel: bool) {
     };
     let mut large = || {
         if let Some(sink) = packets {
-            rows::packet_rows(context, sink);
+            packet_columns::packet_rows(context, sink, is_parallel);
         }
     };
     if is_parallel {

@@ -9,6 +9,7 @@ mod filter;
 mod finish;
 mod lldp;
 mod lldp_findings;
+mod packet_columns;
 mod packet_id;
 mod pause;
 mod points;
@@ -25,6 +26,7 @@ mod story;
 mod streams;
 mod tally;
 mod tcp;
+mod tcp_columns;
 mod turns;
 mod verdicts;
 

@@ -36,105 +36,13 @@ pub(super) fn file_no(file: u16) -> u32 {
     u32::from(file) + 1
 }
 
-pub(super) fn packet_rows(context: &Context<'_>, sink: &mut Sink<PacketRow>) {
-    let mut copies = context.copies.iter().peekable();
-    let mut comments = context.decoded.window.comments.iter().peekable();
-    for (at, record, frame, chunk) in context.frames() {
-        let mut comment: Option<String> = None;
-        while let Some((_, text)) = comments.next_if(|(index, _)| *index as usize == at) {
-            comment = Some(comment.map_or_else(|| text.clone(), |before| format!("{before}\n{text}")));
-        }
-        let copy = copies.next_if(|(index, _)| *index as usize == at).map(|(_, copy)| *copy);
-        let mut row = packet_row(context, at, record, frame, chunk);
-        row.comment = comment;
-        if let Some(copy) = copy {
-            row.duplicate_of = Some(copy.of_frame_no);
-            row.duplicate_kind = Some(Symbol(copy.kind.name()));
-        }
-        sink.push(row);
-    }
-}
-
-#[inline]
-fn packet_row(context: &Context<'_>, at: usize, record: &Record, frame: &Frame, chunk: &Chunk) -> PacketRow {
-    let has = |layer| frame.layers.has(layer);
-    let has_ip = has(Layers::IP);
-    let has_ports = has(Layers::PORTS);
-    let has_macs = has(Layers::MACS);
-    let tunnels = chunk.tunnels_of(frame);
-    let outer = tunnels.first();
-    let (mut src_ip, mut dst_ip) = (frame.src_ip, frame.dst_ip);
-    if let Some(arp) = arp_of(frame, chunk) {
-        (src_ip, dst_ip) = (arp.sender_ip, arp.target_ip);
-    }
-    PacketRow {
-        file_no: file_no(record.file),
-        frame_no: record.frame_no,
-        time: record.time().map(TimeNs),
-        time_rel_ns: context.time_rel_ns(record),
-        interface_id: record.interface,
-        packet_direction: frame.direction.name().map(Symbol),
-        ifindex: has(Layers::IF_INDEX).then_some(frame.if_index),
-        captured_bytes: record.captured_bytes,
-        original_bytes: record.original_bytes,
-        src_mac: (has_macs || has(Layers::SOURCE_MAC_ONLY)).then_some(frame.src_mac),
-        dst_mac: has_macs.then_some(frame.dst_mac),
-        ethertype: has(Layers::ETHERTYPE).then_some(frame.ethertype),
-        vlan_id: has(Layers::VLAN).then_some(frame.vlan_tci & 0x0fff),
-        vlan_pcp: has(Layers::VLAN).then_some((frame.vlan_tci >> 13) as u8),
-        inner_vlan_id: has(Layers::QINQ).then_some(frame.inner_vlan_tci & 0x0fff),
-        mpls_label: has(Layers::MPLS).then_some(frame.mpls_label),
-        tunnel: tunnels.last().map(|tunnel| Symbol(tunnel.kind.name())),
-        vni: has(Layers::VNI).then_some(frame.vni),
-        outer_src_ip: outer.map_or(Ip::NONE, |tunnel| tunnel.src_ip),
-        outer_dst_ip: outer.map_or(Ip::NONE, |tunnel| tunnel.dst_ip),
-        outer_src_port: outer.and_then(|tunnel| tunnel.ports).map(|ports| ports.0),
-        outer_dst_port: outer.and_then(|tunnel| tunnel.ports).map(|ports| ports.1),
-        outer_dscp: outer.map(|tunnel| tunnel.traffic_class >> 2),
-        outer_ecn: outer.map(|tunnel| tunnel.traffic_class & 3),
-        outer_ttl: outer.map(|tunnel| tunnel.ttl),
-        src_ip,
-        dst_ip,
-        protocol: frame.protocol.name().map(Symbol),
-        src_port: has_ports.then_some(frame.src_port),
-        dst_port: has_ports.then_some(frame.dst_port),
-        dscp: has_ip.then_some(frame.dscp()),
-        ecn: has_ip.then_some(frame.ecn()),
-        ttl: has_ip.then_some(frame.ttl),
-        ip_id: has(Layers::IP_ID).then_some(frame.ip_id),
-        ip_bytes: has_ip.then_some(frame.ip_bytes),
-        ip_protocol: has_ip.then_some(frame.ip_protocol),
-        is_fragment: has(Layers::FRAGMENT),
-        fragment_offset: has(Layers::FRAGMENT).then_some(frame.fragment_offset),
-        payload_bytes: (frame.protocol != Protocol::Unknown).then_some(frame.payload_bytes),
-        flow_id: context.flow_id(at),
-        ip_checksum: frame.ip_checksum.map(|status| Symbol(status.as_str())),
-        l4_checksum: frame.l4_checksum.map(|status| Symbol(status.as_str())),
-        duplicate_of: None,
-        duplicate_kind: None,
-        comment: None,
-        decode_stop: if frame.stop == 0 { None } else { chunk.stop_of(frame).map(ToString::to_string) },
-    }
-}
-
 impl RowSubject {
     pub(super) fn of(time: Option<TimeNs>, ips: [Ip; 4], src_port: Option<u16>, dst_port: Option<u16>) -> Self {
         Self { time_ns: time.map(|time| time.0), ips, ports: [src_port, dst_port] }
     }
 }
 
-impl TableRow for PacketRow {
-    type Builder = PacketBuilder;
-    fn definition() -> &'static TableDef {
-        Self::table()
-    }
-    fn subject(&self) -> RowSubject {
-        let ips = [self.src_ip, self.dst_ip, self.outer_src_ip, self.outer_dst_ip];
-        RowSubject::of(self.time, ips, self.src_port, self.dst_port)
-    }
-}
-
-fn arp_of<'a>(frame: &Frame, chunk: &'a Chunk) -> Option<&'a ArpPacket> {
+pub(super) fn arp_of<'a>(frame: &Frame, chunk: &'a Chunk) -> Option<&'a ArpPacket> {
     if frame.protocol == Protocol::Arp && frame.stop == 0 { chunk.arp.get(frame.detail as usize) } else { None }
 }
 

@@ -5,7 +5,7 @@ use arrow_schema::SchemaRef;
 
 use super::filter::Filter;
 use crate::error::Error;
-use crate::tables::{Projection, TableBuilder, TableRow};
+use crate::tables::{Projection, RowSubject, TableBuilder, TableRow};
 
 /// Rows of a batch: a good size for DuckDB, Polars and Parquet, and small enough to stay in the cache with its columns.
 pub(crate) const BATCH_ROWS: usize = 32_768;
@@ -53,25 +53,6 @@ impl<R: TableRow> Sink<R> {
         }
     }
 
-    /// Rows that were gathered elsewhere.
-    pub fn append(&mut self, rows: &[R])
-    where
-        R: Clone,
-    {
-        if self.filter.is_empty() {
-            let builder = self.builder.get_or_insert_with(|| R::Builder::new(&self.projection, BATCH_ROWS));
-            builder.append(rows);
-            if builder.rows() >= BATCH_ROWS {
-                self.emit();
-            }
-        } else {
-            rows.iter().filter(|row| self.filter.keeps(&row.subject())).for_each(|row| self.block.push(row.clone()));
-            if self.block.len() >= BLOCK_ROWS {
-                self.append_block();
-            }
-        }
-    }
-
     fn append_block(&mut self) {
         let builder = self.builder.get_or_insert_with(|| R::Builder::new(&self.projection, BATCH_ROWS));
         builder.append(&self.block);
@@ -81,8 +62,40 @@ impl<R: TableRow> Sink<R> {
         }
     }
 
+    /// The rows of one batch in the making, for what fills columns; [`Self::put_out`] takes it back.
+    pub fn new_builder(&self) -> R::Builder {
+        R::Builder::new(&self.projection, BATCH_ROWS)
+    }
+
+    /// Fills the columns of up to `rows` rows, batch by batch: `fill` is given the batch in the making and how many of the
+    /// rows it shall take.
+    pub fn fill(&mut self, rows: usize, mut fill: impl FnMut(&mut R::Builder, usize)) {
+        let mut left = rows;
+        while left > 0 {
+            let mut builder = self.builder.take().unwrap_or_else(|| self.new_builder());
+            let now = left.min(BATCH_ROWS.saturating_sub(builder.rows()).max(1));
+            fill(&mut builder, now);
+            left -= now;
+            self.builder = Some(builder);
+            if self.builder.as_ref().is_some_and(|builder| builder.rows() >= BATCH_ROWS) {
+                self.emit();
+            }
+        }
+    }
+
+    /// Whether rows that speak of this come out.
+    pub fn keeps(&self, subject: impl FnOnce() -> RowSubject) -> bool {
+        self.filter.is_empty() || self.filter.keeps(&subject())
+    }
+
     fn emit(&mut self) {
-        let Some(builder) = self.builder.take() else { return };
+        if let Some(builder) = self.builder.take() {
+            self.put_out(builder);
+        }
+    }
+
+    /// Puts out the rows of a builder.
+    pub fn put_out(&mut self, builder: R::Builder) {
         let rows = builder.rows();
         match self.projection.batch(&self.schema, rows, builder.finish()) {
             Ok(batch) => self.batches.push(batch),

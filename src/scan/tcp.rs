@@ -1,69 +1,120 @@
-//! Rows of table `tcp`: built when their frames are seen, held until the verdict on each is final, given out in frame order.
+//! Rows of table `tcp`: their columns are filled when their frames are seen, and the batch is given out when the verdict on
+//! each of its rows is final, in frame order.
 
 use std::collections::VecDeque;
 
-use rayon::prelude::*;
-
 use super::core::Context;
-use super::rows::file_no;
-use super::shard::{CHUNK_RECORDS, Shard, TcpOut};
-use super::sink::Sink;
-use crate::analyze::{Evidence, Judgement, WsFlags, WsRow};
+use super::shard::{CHUNK_RECORDS, Shard};
+use super::sink::{BATCH_ROWS, Sink};
+use super::tcp_columns::{self, Item};
+use crate::analyze::Judgement;
 use crate::capture::Record;
 use crate::tables::*;
-use crate::wire::{Chunk, Frame, Ip, TcpHeader, tcp_flags_text};
+use crate::wire::{Chunk, Frame, Ip};
 
-/// The rows of one chunk, and how many of them still wait.
-struct Block {
-    rows: Vec<TcpRow>,
-    pending: usize,
+/// Where a row is: its running number in the table; [`RowPlace::NONE`] for a segment that has no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowPlace(u64);
+
+impl RowPlace {
+    pub const NONE: Self = Self(u64::MAX);
 }
 
-/// Where a row is: its block's running number and its place in it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowPlace {
-    block: u64,
-    row: u16,
+/// Rows of one batch: the columns that are known at once, and the judgements as they come.
+struct Batch {
+    columns: TcpBuilder,
+    /// Empty where no verdicts are asked for.
+    judgements: Vec<Option<Judgement>>,
+    /// Rows from the first on that are judged.
+    judged: usize,
+}
+
+impl Batch {
+    /// Looks how many rows from the first on are judged by now.
+    fn judged(&mut self) -> usize {
+        while self.judgements.get(self.judged).is_some_and(Option::is_some) {
+            self.judged += 1;
+        }
+        self.judged
+    }
 }
 
 /// Rows that wait for their verdicts.
 #[derive(Default)]
 pub(crate) struct TcpHold {
-    /// Number of the first block still held.
+    /// Rows before the first batch held: a multiple of [`BATCH_ROWS`].
     base: u64,
-    blocks: VecDeque<Block>,
-    held_rows: u64,
-    spare: Vec<Vec<TcpRow>>,
+    batches: VecDeque<Batch>,
+    /// Places of the rows of each chunk of this window: one for each segment, in order.
+    places: Vec<RowPlace>,
+    /// Where the places of each chunk start.
+    starts: Vec<usize>,
+    next_row: u64,
 }
 
 impl TcpHold {
-    /// Builds the rows of a window. With `is_judged` every row waits for its judgement.
-    pub fn add_window(&mut self, context: &Context<'_>, is_judged: bool, is_parallel: bool) {
-        let chunks = context.decoded.chunks;
-        let mut built: Vec<Vec<TcpRow>> = (0..chunks.len()).map(|_| self.spare.pop().unwrap_or_default()).collect();
-        let work = |(at, rows): (usize, &mut Vec<TcpRow>)| build_rows(context, at, rows);
-        match is_parallel {
-            true => built.par_iter_mut().enumerate().for_each(work),
-            false => built.iter_mut().enumerate().for_each(work),
+    /// Adds the rows of a window. With `is_judged` every row waits for its judgement.
+    pub fn add_window(&mut self, context: &Context<'_>, sink: &Sink<TcpRow>, is_judged: bool, is_parallel: bool) {
+        self.places.clear();
+        self.starts.clear();
+        let mut items = Vec::new();
+        for (at, chunk) in context.decoded.chunks.iter().enumerate() {
+            self.starts.push(self.places.len());
+            items.clear();
+            let first = at * CHUNK_RECORDS;
+            let records = context.decoded.window.records.get(first..).unwrap_or(&[]);
+            for (offset, (record, frame)) in records.iter().zip(&chunk.frames).enumerate() {
+                // A segment has a row exactly where its shard says something of it.
+                let Some((out, stream)) = context.tcp_out(first + offset) else { continue };
+                let Some(tcp) = chunk.tcp_of(frame) else { continue };
+                if !sink.keeps(|| subject(record, frame)) {
+                    self.places.push(RowPlace::NONE);
+                    continue;
+                }
+                self.places.push(RowPlace(self.next_row));
+                self.next_row += 1;
+                items.push(Item { at: first + offset, record, frame, tcp, ws: &out.ws, stream });
+            }
+            self.add(context, chunk, &items, sink, is_judged, is_parallel);
         }
-        for rows in built {
-            self.held_rows += rows.len() as u64;
-            let pending = if is_judged { rows.len() } else { 0 };
-            self.blocks.push_back(Block { rows, pending });
+    }
+
+    fn add(
+        &mut self,
+        context: &Context<'_>,
+        chunk: &Chunk,
+        items: &[Item<'_>],
+        sink: &Sink<TcpRow>,
+        is_judged: bool,
+        is_parallel: bool,
+    ) {
+        let mut rest = items;
+        while !rest.is_empty() {
+            if self.batches.back().is_none_or(|batch| batch.columns.rows >= BATCH_ROWS) {
+                let judgements = Vec::with_capacity(if is_judged { BATCH_ROWS } else { 0 });
+                self.batches.push_back(Batch { columns: sink.new_builder(), judgements, judged: 0 });
+            }
+            let Some(batch) = self.batches.back_mut() else { return };
+            let (now, later) = rest.split_at((BATCH_ROWS - batch.columns.rows).min(rest.len()));
+            rest = later;
+            tcp_columns::append(context, chunk, now, &mut batch.columns, is_parallel);
+            if is_judged {
+                batch.judgements.resize(batch.columns.rows, None);
+            }
         }
     }
 
     /// Tells every shard where its rows of this window went. Call it after [`Self::add_window`].
-    pub fn place_rows(&self, shards: &mut [Shard], tcp_places: &[u32], chunks: usize) {
-        let first_block = self.base + (self.blocks.len() - chunks) as u64;
+    pub fn place_rows(&self, shards: &mut [Shard], tcp_places: &[u32]) {
         for shard in shards.iter_mut() {
             shard.window_places.clear();
-            shard.window_places.resize(shard.tcp.len(), RowPlace { block: 0, row: 0 });
+            shard.window_places.resize(shard.tcp.len(), RowPlace::NONE);
         }
-        for (chunk, places) in tcp_places.chunks(CHUNK_RECORDS).enumerate() {
-            for (row, place) in places.iter().filter(|place| **place != u32::MAX).enumerate() {
+        for (places, start) in tcp_places.chunks(CHUNK_RECORDS).zip(&self.starts) {
+            let rows = self.places.get(*start..).unwrap_or(&[]);
+            for (place, row) in places.iter().filter(|place| **place != u32::MAX).zip(rows) {
                 let (shard, at) = ((place >> 24) as usize, (place & 0x00ff_ffff) as usize);
-                shards[shard].window_places[at] = RowPlace { block: first_block + chunk as u64, row: row as u16 };
+                shards[shard].window_places[at] = *row;
             }
         }
         shards.iter_mut().for_each(Shard::keep_places);
@@ -75,7 +126,7 @@ impl TcpHold {
             let mut judgements = std::mem::take(&mut shard.judgements);
             for (row, judgement) in judgements.drain(..) {
                 if let Some(place) = shard.place_of(row) {
-                    self.set(place, &judgement);
+                    self.set(place, judgement);
                 }
             }
             shard.judgements = judgements;
@@ -83,135 +134,49 @@ impl TcpHold {
         }
     }
 
-    fn set(&mut self, place: RowPlace, judgement: &Judgement) {
-        let Some(index) = place.block.checked_sub(self.base) else { return };
-        let Some(block) = self.blocks.get_mut(index as usize) else { return };
-        let Some(row) = block.rows.get_mut(usize::from(place.row)) else { return };
-        if row.verdict.is_none() {
-            block.pending = block.pending.saturating_sub(1);
+    fn set(&mut self, place: RowPlace, judgement: Judgement) {
+        let Some(row) = place.0.checked_sub(self.base).filter(|_| place != RowPlace::NONE) else { return };
+        let Some(batch) = self.batches.get_mut(row as usize / BATCH_ROWS) else { return };
+        if let Some(slot) = batch.judgements.get_mut(row as usize % BATCH_ROWS) {
+            *slot = Some(judgement);
         }
-        row.verdict = Some(Symbol(judgement.verdict.name()));
-        row.cause = judgement.cause.map(|cause| Symbol(cause.name()));
-        row.outcome = judgement.outcome.map(|outcome| Symbol(outcome.name()));
-        row.evidence = Some(NameSet { bits: judgement.evidence.0, names: &Evidence::NAMES });
-        row.retransmit_segments = judgement.retransmit_segments;
-        row.original_frame_no = judgement.first_frame_no;
     }
 
-    /// Gives out every row before the first one that still waits.
-    pub fn release(&mut self, sink: &mut Sink<TcpRow>) {
-        while self.blocks.front().is_some_and(|block| block.pending == 0) {
-            let Some(block) = self.blocks.pop_front() else { return };
-            self.base += 1;
-            self.held_rows -= block.rows.len() as u64;
-            let mut rows = block.rows;
-            sink.append(&rows);
-            rows.clear();
-            if self.spare.len() < 32 {
-                self.spare.push(rows);
+    /// Gives out every full batch before the first row that still waits; at the `end` the last one too.
+    pub fn release(&mut self, sink: &mut Sink<TcpRow>, is_judged: bool, is_end: bool) {
+        while let Some(batch) = self.batches.front_mut() {
+            let rows = batch.columns.rows;
+            let is_full = rows >= BATCH_ROWS || is_end;
+            if !is_full || (is_judged && batch.judged() < rows) {
+                return;
+            }
+            let Some(mut batch) = self.batches.pop_front() else { return };
+            self.base += rows as u64;
+            tcp_columns::append_judgements(&batch.judgements, &mut batch.columns);
+            sink.put_out(batch.columns);
+        }
+    }
+
+    /// Rows from the first one on that waits.
+    pub fn waiting_rows(&mut self) -> u64 {
+        let mut before = self.base;
+        for batch in &mut self.batches {
+            let judged = batch.judged();
+            before += judged as u64;
+            if judged < batch.columns.rows {
+                break;
             }
         }
-    }
-
-    /// Rows held now.
-    pub fn held_rows(&self) -> u64 {
-        self.held_rows
+        self.next_row.saturating_sub(before)
     }
 }
 
-fn build_rows(context: &Context<'_>, chunk_at: usize, rows: &mut Vec<TcpRow>) {
-    let Some(chunk) = context.decoded.chunks.get(chunk_at) else { return };
-    let first = chunk_at * CHUNK_RECORDS;
-    let records = context.decoded.window.records.get(first..).unwrap_or(&[]);
-    for (offset, (record, frame)) in records.iter().zip(&chunk.frames).enumerate() {
-        let at = first + offset;
-        // A segment has a row exactly where its shard says something of it.
-        let Some((out, stream)) = context.tcp_out(at) else { continue };
-        let Some(tcp) = chunk.tcp_of(frame) else { continue };
-        rows.push(tcp_row(context, at, record, frame, chunk, tcp, out, stream));
+fn subject(record: &Record, frame: &Frame) -> RowSubject {
+    RowSubject {
+        time_ns: record.time(),
+        ips: [frame.src_ip, frame.dst_ip, Ip::NONE, Ip::NONE],
+        ports: [Some(frame.src_port), Some(frame.dst_port)],
     }
-}
-
-#[expect(clippy::too_many_arguments, reason = "one call, in the hot loop above")]
-fn tcp_row(
-    context: &Context<'_>,
-    at: usize,
-    record: &Record,
-    frame: &Frame,
-    chunk: &Chunk,
-    tcp: &TcpHeader,
-    out: &TcpOut,
-    stream: u64,
-) -> TcpRow {
-    let ws = &out.ws;
-    let has = |flag: WsFlags| ws.flags.contains(flag);
-    TcpRow {
-        file_no: file_no(record.file),
-        frame_no: record.frame_no,
-        time: record.time().map(TimeNs),
-        time_rel_ns: context.time_rel_ns(record),
-        tcp_stream: Some(stream),
-        flow_id: context.flow_id(at),
-        src_ip: frame.src_ip,
-        dst_ip: frame.dst_ip,
-        src_port: frame.src_port,
-        dst_port: frame.dst_port,
-        seq: ws.relative_seq,
-        ack: ws.relative_ack,
-        seq_raw: tcp.seq,
-        ack_raw: tcp.ack,
-        flags: tcp.flags,
-        flags_text: Symbol(tcp_flags_text(tcp.flags)),
-        payload_bytes: frame.payload_bytes,
-        window: tcp.window,
-        window_bytes: ws.window_bytes,
-        mss: tcp.mss(),
-        wscale: tcp.wscale(),
-        is_sack_permitted: tcp.is_sack_permitted(),
-        sack: relative_sack(chunk, tcp, ws),
-        tsval: tcp.timestamps().map(|(tsval, _)| tsval),
-        tsecr: tcp.timestamps().map(|(_, tsecr)| tsecr),
-        verdict: None,
-        cause: None,
-        outcome: None,
-        evidence: None,
-        retransmit_segments: 0,
-        original_frame_no: None,
-        ws_ack_rtt_ns: ws.ack_rtt_ns,
-        ws_initial_rtt_ns: ws.initial_rtt_ns,
-        ws_bytes_in_flight: ws.bytes_in_flight,
-        ws_retransmission: ws.flags.is_retransmission(),
-        ws_fast_retransmission: has(WsFlags::FAST_RETRANSMISSION),
-        ws_spurious_retransmission: has(WsFlags::SPURIOUS_RETRANSMISSION),
-        ws_out_of_order: has(WsFlags::OUT_OF_ORDER),
-        ws_duplicate_ack: has(WsFlags::DUPLICATE_ACK),
-        ws_duplicate_ack_num: has(WsFlags::DUPLICATE_ACK).then_some(ws.duplicate_ack_num),
-        ws_zero_window: has(WsFlags::ZERO_WINDOW),
-        ws_zero_window_probe: has(WsFlags::ZERO_WINDOW_PROBE),
-        ws_zero_window_probe_ack: has(WsFlags::ZERO_WINDOW_PROBE_ACK),
-        ws_window_full: has(WsFlags::WINDOW_FULL),
-        ws_window_update: has(WsFlags::WINDOW_UPDATE),
-        ws_keep_alive: has(WsFlags::KEEP_ALIVE),
-        ws_keep_alive_ack: has(WsFlags::KEEP_ALIVE_ACK),
-        ws_lost_segment: has(WsFlags::LOST_SEGMENT),
-        ws_ack_lost_segment: has(WsFlags::ACK_LOST_SEGMENT),
-        ws_reused_ports: has(WsFlags::REUSED_PORTS),
-    }
-}
-
-/// SACK blocks count from where the acknowledgement does.
-fn relative_sack(chunk: &Chunk, tcp: &TcpHeader, ws: &WsRow) -> SackList {
-    let mut sack = SackList::default();
-    if tcp.sack_count == 0 {
-        return sack;
-    }
-    let base = tcp.ack.wrapping_sub(ws.relative_ack);
-    let first = tcp.sack_at as usize;
-    for (left, right) in chunk.sacks.iter().skip(first).take(usize::from(tcp.sack_count)).take(4) {
-        sack.blocks[usize::from(sack.count)] = (left.wrapping_sub(base), right.wrapping_sub(base));
-        sack.count += 1;
-    }
-    sack
 }
 
 impl TableRow for TcpRow {
@@ -220,7 +185,6 @@ impl TableRow for TcpRow {
         Self::table()
     }
     fn subject(&self) -> RowSubject {
-        let ips = [self.src_ip, self.dst_ip, Ip::NONE, Ip::NONE];
-        RowSubject::of(self.time, ips, Some(self.src_port), Some(self.dst_port))
+        match *self {}
     }
 }

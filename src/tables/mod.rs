@@ -27,6 +27,7 @@ pub(crate) use column::{RowSubject, TableBuilder, TableRow};
 pub(crate) use control_tables::*;
 pub(crate) use flow_tables::*;
 pub(crate) use lldp_table::*;
+pub(crate) use macros::builder;
 #[cfg(feature = "logs")]
 pub(crate) use macros::table;
 pub(crate) use match_table::*;

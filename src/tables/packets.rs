@@ -6,7 +6,7 @@ use crate::wire::{Ip, Mac};
 table! {
     /// One row per frame. MAC addresses and VLAN are those of the outermost frame; addresses, ports and everything else from
     /// IP upwards belong to the innermost packet; `outer_*` is the outermost tunnel's own packet.
-    table "packets" => PacketRow / PacketBuilder {
+    table "packets" by columns => PacketRow / PacketBuilder {
         /// File of the capture, from 1, in the order the files were given.
         file_no: u32,
         /// Frame number in its file, from 1, as Wireshark counts.

@@ -5,7 +5,7 @@ use crate::wire::Ip;
 
 table! {
     /// One row per TCP segment. Fragments are left out.
-    table "tcp" => TcpRow / TcpBuilder {
+    table "tcp" by columns => TcpRow / TcpBuilder {
         /// File of the capture, from 1.
         file_no: u32,
         /// Frame number in its file, from 1.

@@ -7,9 +7,9 @@
 //!  +------+------+----+----+------+----------+----------+----------+----------+
 //! ```
 
+use super::address::{Ip, Mac};
 use super::be16;
 use super::error::DecodeErrorKind;
-use super::frame::{Ip, Mac};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArpPacket {

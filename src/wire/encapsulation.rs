@@ -1,8 +1,9 @@
 //! Tunnels: what is noted of one, and where the packet inside begins.
 
+use super::address::Ip;
 use super::error::{DecodeErrorKind, Layer};
 use super::ethernet::need;
-use super::frame::{Ip, Layers, Protocol};
+use super::frame::{Layers, Protocol};
 use super::tunnel::{TunnelKind, TunnelLayer};
 use super::walk::{Next, OF_PACKET, Step, Walker};
 use super::{be16, be24, be32};

@@ -1,7 +1,8 @@
 //! Link layers: what each link type puts before the network layer.
 
+use super::address::Mac;
 use super::error::{DecodeErrorKind, Layer};
-use super::frame::{Frame, Layers, Mac, PacketDirection};
+use super::frame::{Frame, Layers, PacketDirection};
 use super::{be16, be32, walk::Next};
 use crate::capture::LinkType;
 

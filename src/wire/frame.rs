@@ -1,8 +1,6 @@
 //! What decoding leaves of a frame: one flat record, and lists beside it for what only some frames have.
 
-use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
-
+use super::address::{Ip, Mac};
 use super::arp::ArpPacket;
 use super::checksum::ChecksumStatus;
 use super::error::DecodeError;
@@ -11,90 +9,6 @@ use super::pause::PauseFrame;
 use super::roce::RocePacket;
 use super::tcp::TcpHeader;
 use super::tunnel::TunnelLayer;
-
-/// An IPv4 or IPv6 address, or none.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ip {
-    /// 0 = none, 4, 6. First, so that all IPv4 addresses sort before all IPv6 ones.
-    family: u8,
-    /// An IPv4 address fills the first four.
-    bytes: [u8; 16],
-}
-
-impl Ip {
-    pub const NONE: Self = Self { family: 0, bytes: [0; 16] };
-
-    pub fn v4(address: [u8; 4]) -> Self {
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&address);
-        Self { family: 4, bytes }
-    }
-
-    pub fn v6(bytes: [u8; 16]) -> Self {
-        Self { family: 6, bytes }
-    }
-
-    pub fn is_none(&self) -> bool {
-        self.family == 0
-    }
-
-    pub fn is_v6(&self) -> bool {
-        self.family == 6
-    }
-
-    /// The address's bytes: 4, 16 or none.
-    pub fn octets(&self) -> &[u8] {
-        match self.family {
-            4 => &self.bytes[..4],
-            6 => &self.bytes,
-            _ => &[],
-        }
-    }
-
-    /// Two words that tell any two addresses of one family apart.
-    pub(crate) fn words(&self) -> (u64, u64) {
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| self.bytes[at + i]));
-        (word(0), word(8) ^ u64::from(self.family))
-    }
-}
-
-impl std::str::FromStr for Ip {
-    type Err = std::net::AddrParseError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text.parse::<std::net::IpAddr>()? {
-            std::net::IpAddr::V4(address) => Self::v4(address.octets()),
-            std::net::IpAddr::V6(address) => Self::v6(address.octets()),
-        })
-    }
-}
-
-impl fmt::Display for Ip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.family {
-            4 => Ipv4Addr::new(self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]).fmt(f),
-            6 => Ipv6Addr::from(self.bytes).fmt(f),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Debug for Ip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// An IEEE 802 MAC address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Mac(pub [u8; 6]);
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
 
 /// Which layers and features a frame has; a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,8 +7,8 @@
 //!  +------+------+----------+----------------+---- … ----+
 //! ```
 
+use super::address::Ip;
 use super::error::DecodeErrorKind;
-use super::frame::Ip;
 use super::{be16, be32};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers.
 
+use super::address::Ip;
 use super::error::{DecodeErrorKind, Layer};
 use super::ethernet::need;
-use super::frame::Ip;
 use super::{be16, be32};
 
 /// What the walker needs of an IP header; lengths are within the frame.

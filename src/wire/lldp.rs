@@ -10,8 +10,8 @@
 
 use std::fmt::Write;
 
+use super::address::{Ip, Mac};
 use super::dcbx::Dcbx;
-use super::frame::{Ip, Mac};
 
 /// Bytes that are read of an LLDPDU: more than any Ethernet frame holds.
 const MAX_BYTES: usize = 16 << 10;

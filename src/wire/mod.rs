@@ -3,6 +3,7 @@
 //! Always lax: what decoded is kept, and where and why it stopped is said. [`decode`] reads one frame into a [`Chunk`]: a list
 //! of [`Frame`]s, and beside it one list for each kind of detail.
 
+mod address;
 mod arp;
 pub mod checksum;
 mod cm;
@@ -23,13 +24,14 @@ mod tunnel;
 mod verify;
 mod walk;
 
+pub use address::{Ip, Mac};
 pub use arp::ArpPacket;
 pub use checksum::ChecksumStatus;
 pub use cm::{CmKind, CmMessage};
 pub use dcbx::{AppPriority, AppSelector, Dcbx, Ets, Pfc};
 pub use dns::{DnsMessage, Question, rcode_name, type_name as dns_type_name};
 pub use error::{DecodeError, DecodeErrorKind, Layer};
-pub use frame::{Chunk, Datagram, Frame, Ip, Layers, Mac, PacketDirection, Protocol};
+pub use frame::{Chunk, Datagram, Frame, Layers, PacketDirection, Protocol};
 pub use icmp::{IcmpMessage, QuotedPacket};
 pub use icrc::IcrcStatus;
 pub use lldp::{CAPABILITIES as LLDP_CAPABILITIES, LldpId, LldpPdu, LldpProblem};

@@ -1,6 +1,6 @@
 //! Encapsulations: what is kept of a tunnel's own headers.
 
-use super::frame::Ip;
+use super::address::Ip;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

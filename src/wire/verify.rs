@@ -1,7 +1,8 @@
 //! Verifies the checksums and the invariant CRC of a decoded frame. Touches every byte, so it is done only where asked for.
 
+use super::address::Ip;
 use super::checksum::{PseudoAddresses, ipv4_header, l4};
-use super::frame::{Chunk, Frame, Ip, Layers, Protocol};
+use super::frame::{Chunk, Frame, Layers, Protocol};
 use super::icrc;
 
 /// Looks at the innermost packet of the frame that was decoded last into `chunk`.

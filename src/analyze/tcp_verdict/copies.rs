@@ -1,24 +1,23 @@
 //! Finds a second copy of the same packet, whoever made it: the capture or the network.
 //!
 //! A resent packet gets a new IP ID, and most often a new TSval and ACK; a copy differs in none of them. Remembered is
-//! a fingerprint of each recent segment of one direction, in a small set-associative table: a few nanoseconds a
-//! segment, and its size follows the number of segments in a second, so that a slow connection stays small.
+//! a fingerprint of each recent segment of one direction, one after the other in a ring whose size follows the number of
+//! segments in a second, so that a slow connection stays small. Nearly every segment goes beyond all before it, in its
+//! bytes, its ACK or its timestamp: it is a copy of none of them, and the ring is not searched.
 
-use super::types::{Checksum, Evidence, Segment};
+use super::seq::before;
+use super::types::{ACK, Checksum, Evidence, Segment};
 
-/// Fingerprints of one set; the oldest makes room.
-const WAYS: usize = 8;
+/// Fingerprints at first.
+const FEW: usize = 8;
 
-/// Sets at first: enough for a burst in flight between two taps.
-const MIN_SETS: usize = 4;
+/// Fingerprints at most: they reach over a queue of several hundred packets between two taps.
+const MOST: usize = 2_048;
 
-/// A table that nothing was added to for this long holds no packet that a copy may still come of.
+/// A ring that nothing was added to for this long holds no packet that a copy may still come of.
 const STALE_NS: i64 = 5_000_000_000;
 
-/// Sets at most. 2,048 fingerprints reach over a queue of several hundred packets between two taps.
-const MAX_SETS: usize = 256;
-
-/// A print that is overwritten before this age might still have met its copy: the table is too small. Connections of few
+/// A print that is overwritten before this age might still have met its copy: the ring is too small. Connections of few
 /// segments a second so stay small for life.
 const YOUNG_NS: i64 = 1_000_000_000;
 
@@ -26,19 +25,20 @@ const YOUNG_NS: i64 = 1_000_000_000;
 /// copies, as no sender repeats itself that fast.
 const ECHO_NS: i64 = 50_000;
 
-#[derive(Clone, Copy, Debug, Default)]
+/// Tags that are compared in one go.
+const BLOCK: usize = 32;
+
+#[derive(Clone, Copy, Debug)]
 struct Print {
-    /// 0 for a free place.
-    tag: u32,
+    /// The upper half of the hash; the lower one is its tag.
+    rest: u32,
     interface: u16,
     ttl: u8,
-    /// The bits of the hash that choose a set, for when there are more sets.
-    set: u8,
     time_ns: i64,
     frame_no: u64,
 }
 
-/// What the table says about a segment.
+/// What the ring says about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copied {
     /// Not seen before.
@@ -49,11 +49,45 @@ pub(super) enum Copied {
     Here { first_frame_no: u64 },
 }
 
+/// How far a direction has come, in each number that a copy repeats.
+#[derive(Clone, Copy, Debug, Default)]
+struct Furthest {
+    end: u32,
+    ack: u32,
+    tsval: u32,
+    is_known: bool,
+}
+
+impl Furthest {
+    /// Whether a segment goes beyond every one before it.
+    fn is_passed_by(&mut self, s: &Segment) -> bool {
+        let end = s.seq.wrapping_add(s.seq_len());
+        let tsval = s.ts.map_or(self.tsval, |(tsval, _)| tsval);
+        let is_first = !self.is_known;
+        let ack = if s.has(ACK) { s.ack } else { self.ack };
+        let is_beyond = before(self.end, end) || before(self.ack, ack) || before(self.tsval, tsval);
+        let further = |old: u32, new: u32| if is_first || before(old, new) { new } else { old };
+        *self = Self {
+            end: further(self.end, end),
+            ack: further(self.ack, ack),
+            tsval: further(self.tsval, tsval),
+            is_known: true,
+        };
+        is_first || is_beyond
+    }
+}
+
 /// The recent segments of one direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CopyTable {
-    /// `sets * WAYS` places.
+    /// The lower halves of the hashes, apart from the rest so that a search reads little.
+    tags: Vec<u32>,
     prints: Vec<Print>,
+    /// Prints that the ring holds at most, for now.
+    room: usize,
+    /// The oldest print, once the ring is full.
+    oldest: usize,
+    furthest: Furthest,
     last_ns: i64,
 }
 
@@ -62,16 +96,11 @@ impl CopyTable {
     pub fn check(&mut self, s: &Segment, names_packets: bool) -> Copied {
         let id = s.ip_id.filter(|&id| id != 0 && names_packets);
         let hash = fingerprint(s, id);
-        let tag = (hash as u32).max(1);
-        if self.prints.is_empty() {
-            self.prints.resize(MIN_SETS * WAYS, Print::default());
-        }
-        self.last_ns = s.time_ns;
-        let (sets, hash_set) = (self.prints.len() / WAYS, (hash >> 32) as u8);
-        let set = usize::from(hash_set) & (sets - 1);
-        let ways = &mut self.prints[set * WAYS..(set + 1) * WAYS];
         let interface = (s.interface ^ s.interface >> 16) as u16;
-        if let Some(first) = ways.iter().find(|print| print.tag == tag) {
+        self.last_ns = s.time_ns;
+        if !self.furthest.is_passed_by(s)
+            && let Some(first) = self.find(hash)
+        {
             let other_interface = first.interface != interface;
             let other_ttl = first.ttl != s.ttl;
             if other_interface || other_ttl {
@@ -88,37 +117,58 @@ impl CopyTable {
             let first_frame_no = first.frame_no;
             return if id.is_some() || is_echo { Copied::Here { first_frame_no } } else { Copied::No };
         }
-        let age_of = |print: &&mut Print| if print.tag == 0 { i64::MIN } else { print.time_ns };
-        let Some(oldest) = ways.iter_mut().min_by_key(age_of) else { return Copied::No };
-        let is_too_small = oldest.tag != 0 && s.time_ns.saturating_sub(oldest.time_ns) < YOUNG_NS;
-        *oldest = Print { tag, interface, ttl: s.ttl, set: hash_set, time_ns: s.time_ns, frame_no: s.frame_no };
-        if is_too_small {
-            self.grow();
-        }
+        let (rest, ttl) = ((hash >> 32) as u32, s.ttl);
+        self.add(hash as u32, Print { rest, interface, ttl, time_ns: s.time_ns, frame_no: s.frame_no });
         Copied::No
     }
 
-    /// Frees the table when it has become stale.
-    pub fn shrink(&mut self, now_ns: i64) {
-        if !self.prints.is_empty() && now_ns.saturating_sub(self.last_ns) > STALE_NS {
-            *self = Self::default();
+    /// Searches from the newest: copies follow soon.
+    fn find(&self, hash: u64) -> Option<&Print> {
+        let (newer, older) = self.tags.split_at_checked(self.oldest)?;
+        let (newer_prints, older_prints) = self.prints.split_at_checked(self.oldest)?;
+        search(newer, newer_prints, hash).or_else(|| search(older, older_prints, hash))
+    }
+
+    fn add(&mut self, tag: u32, print: Print) {
+        if self.tags.len() == self.room && self.is_too_small(print.time_ns) {
+            self.tags.rotate_left(self.oldest);
+            self.prints.rotate_left(self.oldest);
+            self.oldest = 0;
+            self.room = (self.room * 2).max(FEW);
+        }
+        if self.tags.len() < self.room {
+            self.tags.push(tag);
+            self.prints.push(print);
+        } else if let (Some(old_tag), Some(old)) = (self.tags.get_mut(self.oldest), self.prints.get_mut(self.oldest)) {
+            (*old_tag, *old) = (tag, print);
+            self.oldest = (self.oldest + 1) % self.room;
         }
     }
 
-    /// Doubles the table, up to the limit.
-    fn grow(&mut self) {
-        let sets = self.prints.len() / WAYS;
-        if sets >= MAX_SETS {
-            return;
-        }
-        self.prints.extend_from_within(..);
-        for (at, print) in self.prints.iter_mut().enumerate() {
-            let is_upper = at / WAYS >= sets;
-            if (usize::from(print.set) & sets != 0) != is_upper {
-                *print = Print::default();
-            }
+    /// Whether a full ring must grow, as its oldest print is young.
+    fn is_too_small(&self, now_ns: i64) -> bool {
+        let is_young = |oldest: &Print| now_ns.saturating_sub(oldest.time_ns) < YOUNG_NS;
+        self.room < MOST && self.prints.get(self.oldest).is_none_or(is_young)
+    }
+
+    /// Frees the ring when it has become stale.
+    pub fn shrink(&mut self, now_ns: i64) {
+        if !self.prints.is_empty() && now_ns.saturating_sub(self.last_ns) > STALE_NS {
+            *self = Self { furthest: self.furthest, ..Self::default() };
         }
     }
+}
+
+/// The last print with this hash.
+fn search<'a>(tags: &[u32], prints: &'a [Print], hash: u64) -> Option<&'a Print> {
+    let (tag, rest) = (hash as u32, (hash >> 32) as u32);
+    tags.rchunks(BLOCK).zip(prints.rchunks(BLOCK)).find_map(|(tags, prints)| {
+        // Without a way out in the middle, this is a few instructions for the whole block.
+        if !tags.iter().fold(false, |is_there, one| is_there | (*one == tag)) {
+            return None;
+        }
+        tags.iter().zip(prints).rev().find(|(one, print)| **one == tag && print.rest == rest).map(|(_, print)| print)
+    })
 }
 
 /// All fields that stay the same on the way and that a resent packet would change, as 64 well-mixed bits.
@@ -140,4 +190,51 @@ fn fingerprint(s: &Segment, id: Option<u16>) -> u64 {
 fn mix(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(u128::from(word ^ 0xd6e8_feb8_6659_fd93));
     (product as u64) ^ (product >> 64) as u64 ^ hash.rotate_left(23)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(number: u32, time_ns: i64, ip_id: u16) -> Segment<'static> {
+        Segment {
+            frame_no: u64::from(number),
+            time_ns,
+            seq: 1_000_u32.wrapping_add(number.wrapping_mul(100)),
+            payload_bytes: 100,
+            ip_id: Some(ip_id),
+            ttl: 64,
+            ..Segment::default()
+        }
+    }
+
+    #[test]
+    fn of_a_fast_direction_the_last_two_thousand_segments_are_remembered() {
+        let mut table = CopyTable::default();
+        let number_of = |n: u32| u32::MAX - 40_000_000 + n;
+        for n in 0..10_000 {
+            assert_eq!(table.check(&segment(number_of(n), i64::from(n), n as u16 | 1 << 15), true), Copied::No);
+            for ago in [0, 1, 31, 32, 33, 2_047] {
+                let Some(old) = n.checked_sub(ago) else { continue };
+                let found = table.check(&segment(number_of(old), i64::from(n), old as u16 | 1 << 15), true);
+                let first_frame_no = u64::from(number_of(old));
+                assert_eq!(found, Copied::Here { first_frame_no }, "{n} {ago}");
+            }
+        }
+        assert_eq!(table.tags.len(), MOST);
+        assert_eq!(table.prints.capacity(), MOST);
+    }
+
+    #[test]
+    fn a_slow_direction_stays_small_and_a_repetition_with_another_id_is_no_copy() {
+        let mut table = CopyTable::default();
+        for n in 0..100 {
+            let time_ns = i64::from(n) * 500_000_000;
+            assert_eq!(table.check(&segment(n, time_ns, n as u16 + 1), true), Copied::No);
+            assert_eq!(table.check(&segment(n, time_ns + 9, 500 + n as u16), true), Copied::No);
+        }
+        assert_eq!(table.tags.len(), FEW);
+        table.shrink(100 * 500_000_000 + STALE_NS);
+        assert_eq!(table.prints.capacity(), 0);
+    }
 }

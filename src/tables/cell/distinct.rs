@@ -1,0 +1,204 @@
+//! Columns of which many rows say the same: dictionaries of texts.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array};
+use arrow_schema::DataType;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::numbers::Keys;
+use super::{Cell, CellBuilder, Gaps, NameSet, Symbol};
+use crate::wire::{Ip, Mac};
+
+fn dictionary_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// Distinct values in the order they came, each formatted once.
+pub(crate) struct Distinct<K> {
+    keys: Keys,
+    names: Names<K>,
+}
+
+/// What is in a dictionary so far.
+struct Names<K> {
+    values: Vec<K>,
+    index: HashTable<i32>,
+    hasher: DefaultHashBuilder,
+    last: Option<(K, i32)>,
+}
+
+impl<K: Copy + Eq + Hash> Names<K> {
+    #[inline]
+    fn key_of(&mut self, value: K) -> i32 {
+        // Neighbouring rows often agree.
+        match self.last {
+            Some((last, key)) if last == value => key,
+            _ => self.find(value),
+        }
+    }
+
+    fn find(&mut self, value: K) -> i32 {
+        let hash = self.hasher.hash_one(value);
+        let values = &self.values;
+        let key = match self.index.find(hash, |&at| values[at as usize] == value) {
+            Some(&key) => key,
+            None => {
+                let key = self.values.len() as i32;
+                self.values.push(value);
+                let (values, hasher) = (&self.values, &self.hasher);
+                self.index.insert_unique(hash, key, |&at| hasher.hash_one(values[at as usize]));
+                key
+            }
+        };
+        self.last = Some((value, key));
+        key
+    }
+}
+
+impl<K: Copy + Eq + Hash> Distinct<K> {
+    fn new(rows: usize) -> Self {
+        let names =
+            Names { values: Vec::new(), index: HashTable::new(), hasher: DefaultHashBuilder::default(), last: None };
+        Self { keys: Keys::new(rows), names }
+    }
+
+    #[inline]
+    fn put(&mut self, value: Option<K>) {
+        let key = value.map(|value| self.names.key_of(value));
+        self.keys.put(key);
+    }
+
+    #[inline]
+    fn put_all(&mut self, values: impl Iterator<Item = Option<K>>) {
+        let Self { keys, names } = self;
+        keys.put_all(values.map(|value| value.map(|value| names.key_of(value))));
+    }
+
+    fn array(self, text: impl Fn(&K, &mut String)) -> ArrayRef {
+        let mut words = StringBuilder::with_capacity(self.names.values.len(), self.names.values.len() * 16);
+        let mut word = String::new();
+        for value in &self.names.values {
+            word.clear();
+            text(value, &mut word);
+            words.append_value(&word);
+        }
+        dictionary(self.keys.array(), Arc::new(words.finish()))
+    }
+}
+
+impl<K: Copy + Eq + Hash> Gaps for Distinct<K> {
+    fn push_gaps(&mut self, rows: usize) {
+        self.keys.push_gaps(rows);
+    }
+}
+
+/// A word that is known by where it lies: the same place is the same word, without a look at its letters.
+#[derive(Clone, Copy)]
+pub(crate) struct Word(&'static str);
+
+impl PartialEq for Word {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0) || self.0 == other.0
+    }
+}
+
+impl Eq for Word {}
+
+impl Hash for Word {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+fn dictionary(keys: Int32Array, words: ArrayRef) -> ArrayRef {
+    // Every key was given out by the same builder as the words, so the array is valid as made.
+    Arc::new(
+        DictionaryArray::<Int32Type>::try_new(keys, words)
+            .unwrap_or_else(|_| DictionaryArray::<Int32Type>::from_iter(std::iter::empty::<Option<&str>>())),
+    )
+}
+
+macro_rules! dictionary_cell {
+    ($cell:ty, $key:ty, $nullable:expr, |$value:ident| $get:expr, |$shown:ident, $word:ident| $show:expr) => {
+        impl Cell for $cell {
+            type Builder = Distinct<$key>;
+            const NULLABLE: bool = $nullable;
+            fn data_type() -> DataType {
+                dictionary_type()
+            }
+        }
+        impl CellBuilder<$cell> for Distinct<$key> {
+            fn with_capacity(rows: usize) -> Self {
+                Self::new(rows)
+            }
+            #[inline]
+            fn push(&mut self, $value: &$cell) {
+                self.put($get);
+            }
+            #[inline]
+            fn extend(&mut self, values: impl Iterator<Item = $cell>) {
+                self.put_all(values.map(|value| {
+                    let $value = &value;
+                    $get
+                }));
+            }
+            fn finish(self) -> ArrayRef {
+                self.array(|$shown, $word| $show)
+            }
+        }
+    };
+}
+
+dictionary_cell!(Ip, Ip, true, |ip| (!ip.is_none()).then_some(*ip), |ip, word| ip.push_to(word));
+dictionary_cell!(Option<Mac>, Mac, true, |mac| *mac, |mac, word| mac.push_to(word));
+dictionary_cell!(Option<Symbol>, Word, true, |symbol| symbol.map(|s| Word(s.0)), |text, word| word.push_str(text.0));
+
+dictionary_cell!(
+    Option<NameSet>,
+    (u32, &'static [&'static str]),
+    true,
+    |set| set.map(|s| (s.bits, s.names)),
+    |set, word| {
+        let (bits, names) = *set;
+        let present = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
+        for (at, name) in present.enumerate() {
+            if at > 0 {
+                word.push(',');
+            }
+            word.push_str(name);
+        }
+    }
+);
+
+/// A word that is never missing: its column is not nullable.
+pub(crate) struct Words(Distinct<Word>);
+
+impl Cell for Symbol {
+    type Builder = Words;
+    const NULLABLE: bool = false;
+    fn data_type() -> DataType {
+        dictionary_type()
+    }
+}
+
+impl CellBuilder<Symbol> for Words {
+    fn with_capacity(rows: usize) -> Self {
+        Self(Distinct::new(rows))
+    }
+    #[inline]
+    fn push(&mut self, value: &Symbol) {
+        self.0.put(Some(Word(value.0)));
+    }
+    #[inline]
+    fn extend(&mut self, values: impl Iterator<Item = Symbol>) {
+        self.0.put_all(values.map(|value| Some(Word(value.0))));
+    }
+    fn finish(self) -> ArrayRef {
+        self.0.array(|text, word| word.push_str(text.0))
+    }
+}
