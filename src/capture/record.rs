@@ -130,21 +130,6 @@ impl Window {
             .and_then(|buffer| buffer.get(start..start + record.captured_bytes as usize))
             .unwrap_or(&[])
     }
-
-    /// Bytes captured of all its records.
-    pub(crate) fn captured_bytes(&self) -> u64 {
-        self.records.iter().map(|record| u64::from(record.captured_bytes)).sum()
-    }
-
-    /// Puts the window that was read next behind this one. Their buffers together must be fewer than 65,536.
-    pub(crate) fn append(&mut self, next: Self) {
-        let (records, buffers) = (self.records.len() as u32, self.buffers.len() as u16);
-        let moved = next.records.into_iter().map(|record| Record { buffer: record.buffer + buffers, ..record });
-        self.records.extend(moved);
-        self.buffers.extend(next.buffers);
-        self.comments.extend(next.comments.into_iter().map(|(at, text)| (at + records, text)));
-        (self.done_bytes, self.total_bytes) = (next.done_bytes, next.total_bytes);
-    }
 }
 
 /// An interface of the capture, as its file describes it.

@@ -9,7 +9,7 @@ use super::pause::PauseStage;
 use super::quoted::quoted_frame;
 use super::roce::{RoceStage, needs_analysis};
 use super::rows;
-use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds, TcpOut};
+use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds};
 use super::sink::Sink;
 use super::story;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
@@ -26,10 +26,13 @@ use crate::wire::{Chunk, DecodeConfig, Frame, Layers, Protocol, decode, verify};
 /// Shards are a fixed number, whatever the threads: nothing about the rows may depend on the machine.
 const SHARDS: usize = 64;
 
-/// Records that are analysed in one go at most, where connections are many.
-const MOST_RECORDS: usize = 8 * WINDOW_RECORDS;
-/// So many segments of each connection shall be analysed in one go: its state is fetched from memory once for all of them.
+/// TCP segments that are followed in one go, at least and at most.
+const FEWEST_SEGMENTS: usize = WINDOW_RECORDS / 2;
+const MOST_SEGMENTS: usize = 16 * WINDOW_RECORDS;
+/// So many segments of each connection shall be followed in one go: its state is fetched from memory once for all of them.
 const SEGMENTS_PER_CONNECTION: usize = 32;
+/// Frames whose segments are kept at most, however few they are.
+const KEPT_FRAMES: usize = 1 << 20;
 
 /// Columns of `tcp` that need the verdict analysis.
 const VERDICT_COLUMNS: [&str; 6] =
@@ -88,8 +91,10 @@ pub(crate) struct Core {
     flow_ids: Vec<u64>,
     next_flow_id: u64,
     next_stream_id: u64,
-    /// Place of each frame's TCP findings: shard in the upper 8 bits; `u32::MAX` for none.
+    /// Where each frame's TCP segment is kept: shard in the upper 8 bits, index in the lower 24; `u32::MAX` for none.
     tcp_places: Vec<u32>,
+    /// Frames of the windows whose segments are kept.
+    kept_frames: u32,
     needs: ShardNeeds,
     /// Copies of this window, by place.
     copies: Vec<(u32, Copy)>,
@@ -104,7 +109,7 @@ pub(crate) struct Core {
     needs_flows: bool,
     has_checksums: bool,
     tcp_hold: TcpHold,
-    pub most_records: usize,
+    pub most_segments: usize,
     /// `None` where no table needs it.
     pub roce: Option<RoceStage>,
     pub pauses: Option<PauseStage>,
@@ -116,22 +121,12 @@ pub(crate) struct Context<'a> {
     pub decoded: Decoded<'a>,
     /// Flow number of each frame; `u64::MAX` for none.
     pub flow_ids: &'a [u64],
-    tcp_places: &'a [u32],
-    shards: &'a [Shard],
+    /// Where the TCP segment of each frame is kept; see [`Core`].
+    pub tcp_places: &'a [u32],
     /// Frames that are copies of earlier ones, by place, ascending.
     pub copies: &'a [(u32, Copy)],
     pub first_time_ns: Option<i64>,
     pub link_speed_bps: Option<u64>,
-}
-
-impl Context<'_> {
-    /// What analysis says of the TCP segment in the frame at a place of the window, and its stream's number.
-    pub fn tcp_out(&self, at: usize) -> Option<(&TcpOut, u64)> {
-        let place = self.tcp_places.get(at).copied().filter(|place| *place != u32::MAX)?;
-        let shard = self.shards.get((place >> 24) as usize)?;
-        let out = shard.tcp.get((place & 0x00ff_ffff) as usize)?;
-        Some((out, shard.streams.streams.get(out.stream as usize)?.id))
-    }
 }
 
 impl Core {
@@ -175,6 +170,7 @@ impl Core {
             next_flow_id: 0,
             next_stream_id: 0,
             tcp_places: Vec::new(),
+            kept_frames: 0,
             probes: ProbeTracker::default(),
             dns: DnsTracker::default(),
             tally: Tally::default(),
@@ -184,18 +180,11 @@ impl Core {
             needs_flows,
             has_checksums: options.checksums.is_on(stored_bytes),
             tcp_hold: TcpHold::default(),
-            most_records: MOST_RECORDS,
+            most_segments: MOST_SEGMENTS,
             needs,
             copies: Vec::new(),
             copy_marks: Default::default(),
         }
-    }
-
-    /// How many records the next window should hold, by the connections of the last one: few, so that its columns stay in the
-    /// processor's cache, unless the connections do not fit in there anyway.
-    pub fn wanted_records(&self) -> usize {
-        let connections: usize = self.shards.iter().map(Shard::active_connections).sum();
-        connections.saturating_mul(SEGMENTS_PER_CONNECTION).clamp(WINDOW_RECORDS, self.most_records)
     }
 
     /// Takes a window through all stages. Must run inside the pool where `is_parallel`.
@@ -219,17 +208,16 @@ impl Core {
             let hasher = (self.needs.streams || self.needs.verdicts).then_some(&self.needs.hasher);
             let starts = route(&decoded, &mut self.order, hasher);
             let order = &self.order;
-            let needs = &self.needs;
+            let (needs, place) = (&self.needs, self.kept_frames);
             let follow = |(at, shard): (usize, &mut Shard)| {
                 let frames = order.get(starts[at]..starts[at + 1]).unwrap_or(&[]);
-                shard.process(&decoded, frames, needs, now_ns);
+                shard.process(&decoded, frames, place, needs);
             };
             match is_parallel {
                 true => self.shards.par_iter_mut().enumerate().for_each(follow),
                 false => self.shards.iter_mut().enumerate().for_each(follow),
             }
             number_flows(&mut self.shards, &mut self.next_flow_id);
-            number_streams(&mut self.shards, &mut self.next_stream_id);
             self.copies.clear();
             self.copies.extend(self.shards.iter().flat_map(|shard| shard.copies.iter().copied()));
             self.copies.sort_unstable_by_key(|(at, _)| *at);
@@ -248,8 +236,10 @@ impl Core {
                         self.flow_ids[*frame as usize] = shard.flows.flows[flow.0 as usize].id;
                     }
                 }
-                for (place, out) in shard.tcp.iter().enumerate() {
-                    self.tcp_places[out.at as usize] = (at as u32) << 24 | place as u32;
+                for (index, frame) in shard.window_segments() {
+                    if let Some(place) = self.tcp_places.get_mut((frame - self.kept_frames) as usize) {
+                        *place = (at as u32) << 24 | index;
+                    }
                 }
             }
         }
@@ -257,7 +247,6 @@ impl Core {
             decoded,
             flow_ids: if self.needs_flows { &self.flow_ids } else { &[] },
             tcp_places: if self.needs.ws { &self.tcp_places } else { &[] },
-            shards: &self.shards,
             copies: if self.needs_flows { &self.copies } else { &[] },
             first_time_ns: self.first_time_ns,
             link_speed_bps: self.options.link_speed_bps,
@@ -286,11 +275,33 @@ impl Core {
             pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
         }
         self.lldp.on_window(&context, self.sinks.lldp.as_mut());
+        if let Some(sink) = &self.sinks.tcp {
+            self.tcp_hold.add_window(&context, sink, self.needs.verdicts);
+            if self.needs.verdicts {
+                self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places);
+            }
+        }
+        self.kept_frames += window.records.len() as u32;
+        let kept: usize = self.shards.iter().map(Shard::kept_segments).sum();
+        let connections: usize = self.shards.iter().map(Shard::active_connections).sum();
+        let wanted = connections.saturating_mul(SEGMENTS_PER_CONNECTION).clamp(FEWEST_SEGMENTS, self.most_segments);
+        if kept >= wanted || self.kept_frames as usize > KEPT_FRAMES {
+            self.follow(is_parallel);
+        }
+    }
+
+    /// Follows the TCP segments kept so far, and gives out what is known of them then.
+    fn follow(&mut self, is_parallel: bool) {
+        let (needs, now_ns) = (&self.needs, self.latest_ns.unwrap_or(0));
+        match is_parallel {
+            true => self.shards.par_iter_mut().for_each(|shard| shard.follow(needs, now_ns)),
+            false => self.shards.iter_mut().for_each(|shard| shard.follow(needs, now_ns)),
+        }
+        number_streams(&mut self.shards, &mut self.next_stream_id);
         if let Some(sink) = &mut self.sinks.tcp {
             let is_judged = self.needs.verdicts;
-            self.tcp_hold.add_window(&context, sink, is_judged, is_parallel);
+            self.tcp_hold.add_found(&self.shards);
             if is_judged {
-                self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places);
                 self.tcp_hold.judge(&mut self.shards);
                 if self.tcp_hold.waiting_rows() > self.options.limits.hold_frames {
                     self.shards.iter_mut().for_each(Shard::finish_verdicts);
@@ -301,6 +312,8 @@ impl Core {
         } else {
             self.shards.iter_mut().for_each(|shard| shard.judgements.clear());
         }
+        self.shards.iter_mut().for_each(Shard::forget);
+        self.kept_frames = 0;
     }
 
     /// Fragments find each other in the order of the frames, before the frames part.
@@ -362,7 +375,8 @@ impl Core {
     }
 
     /// Ends the run: what was held, what is known only now.
-    pub fn finish(&mut self, facts: &CaptureFacts) {
+    pub fn finish(&mut self, facts: &CaptureFacts, is_parallel: bool) {
+        self.follow(is_parallel);
         if let Some(sink) = &mut self.sinks.probes {
             let first = self.first_time_ns;
             self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));

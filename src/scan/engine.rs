@@ -11,7 +11,7 @@ use super::filter::Filter;
 use super::finish::sentence;
 use super::sink::Sink;
 use super::tally::Summary;
-use crate::capture::{CaptureFacts, Input, Reader, Severity, WINDOW_RECORDS, Window};
+use crate::capture::{CaptureFacts, Input, Reader, Severity, Window};
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::options::Options;
@@ -32,13 +32,6 @@ impl ScanRequest {
         Self { table, columns: None, filter: Filter::default() }
     }
 }
-
-/// Captured bytes of windows that are joined, at most.
-const JOINED_BYTES: u64 = 64 << 20;
-/// Windows that are joined, at most.
-const JOINED_WINDOWS: usize = 1_024;
-/// A window with fewer records than half of the most, and fewer bytes than this, came from an input that trickles.
-const TRICKLE_BYTES: u64 = 1 << 20;
 
 /// A run over a capture.
 pub(crate) struct Engine {
@@ -93,7 +86,7 @@ impl Engine {
         }
         if !self.is_started {
             self.is_started = true;
-            (self.next, self.failure) = read_joined(&mut self.reader, WINDOW_RECORDS);
+            (self.next, self.failure) = read(&mut self.reader);
         }
         if let Some(error) = self.failure.take_if(|_| self.next.is_none()) {
             return Err(error);
@@ -102,28 +95,26 @@ impl Engine {
             self.is_finished = true;
             let (core, facts) = (&mut self.core, self.reader.facts());
             match &self.pool {
-                Some(pool) => pool.install(|| core.finish(facts)),
-                None => core.finish(facts),
+                Some(pool) => pool.install(|| core.finish(facts, true)),
+                None => core.finish(facts, false),
             }
             return self.core.take_batches().map(Some);
         };
         self.done_bytes = window.done_bytes;
         self.total_bytes = window.total_bytes;
         let (core, reader) = (&mut self.core, &mut self.reader);
-        // Asked before this window is processed, so that the windows are the same for any number of threads.
-        let records = core.wanted_records();
         let (next, failure) = match &self.pool {
             None => {
                 core.process(&window, false);
                 drop(window);
-                read_joined(reader, records)
+                read(reader)
             }
             // The next window is read on this thread (it may call back into Python) while the pool works on this one.
             Some(pool) => pool.in_place_scope(|scope| {
                 scope.spawn(|_| {
                     core.process(&window, true);
                 });
-                read_joined(reader, records)
+                read(reader)
             }),
         };
         (self.next, self.failure) = (next, failure);
@@ -156,35 +147,12 @@ pub(crate) fn pool(options: &Options) -> Result<Option<Arc<rayon::ThreadPool>>, 
     builder.build().map(|pool| Some(Arc::new(pool))).map_err(|error| Error::Usage(error.to_string()))
 }
 
-/// Reads windows until they hold about `records` records together, and says what went wrong behind them.
-fn read_joined(reader: &mut Reader, records: usize) -> (Option<Window>, Option<Error>) {
-    let mut joined = match reader.next_window() {
-        Ok(Some(window)) => window,
-        Ok(None) => return (None, None),
-        Err(error) => return (None, Some(error)),
-    };
-    if records <= WINDOW_RECORDS {
-        return (Some(joined), None);
+/// Reads a window, or says what went wrong.
+fn read(reader: &mut Reader) -> (Option<Window>, Option<Error>) {
+    match reader.next_window() {
+        Ok(window) => (window, None),
+        Err(error) => (None, Some(error)),
     }
-    let (mut last_records, mut last_bytes) = (joined.records.len(), joined.captured_bytes());
-    let mut bytes = last_bytes;
-    for _ in 1..JOINED_WINDOWS {
-        let is_trickle = last_records < WINDOW_RECORDS / 2 && last_bytes < TRICKLE_BYTES;
-        let is_enough = joined.records.len() + last_records > records || bytes + last_bytes > JOINED_BYTES;
-        if is_trickle || is_enough || joined.buffers.len() > usize::from(u16::MAX) / 2 {
-            break;
-        }
-        match reader.next_window() {
-            Ok(Some(window)) => {
-                (last_records, last_bytes) = (window.records.len(), window.captured_bytes());
-                bytes += last_bytes;
-                joined.append(window);
-            }
-            Ok(None) => break,
-            Err(error) => return (Some(joined), Some(error)),
-        }
-    }
-    (Some(joined), None)
 }
 
 fn needs_flows(request: &ScanRequest) -> bool {
@@ -359,6 +327,7 @@ impl Iterator for Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capture::WINDOW_RECORDS;
     use crate::observe::Unobserved;
 
     /// Segments of very many connections, in turn; now and then one comes twice or is missing.
@@ -398,29 +367,27 @@ mod tests {
         file
     }
 
-    fn rows(bytes: &[u8], most_records: usize) -> (Vec<(TableId, RecordBatch)>, usize) {
+    fn rows(bytes: &[u8], most_segments: usize) -> Vec<(TableId, RecordBatch)> {
         let tables = [TableId::Packets, TableId::Tcp, TableId::TcpFlows, TableId::TcpEvents, TableId::CaptureQuality];
         let requests = tables.map(ScanRequest::new);
         let options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
         let mut engine = Engine::new(vec![Input::Bytes(bytes.into())], &options, &requests).unwrap();
-        engine.core.most_records = most_records;
-        let (mut rows, mut steps) = (Vec::new(), 0);
+        engine.core.most_segments = most_segments;
+        let mut rows = Vec::new();
         while let Some(batches) = engine.step(&mut Unobserved).unwrap() {
-            steps += 1;
             for (table, batch) in batches {
                 rows.extend((0..batch.num_rows()).map(|row| (table, batch.slice(row, 1))));
             }
         }
         rows.sort_by_key(|(table, _)| table.name());
-        (rows, steps)
+        rows
     }
 
     #[test]
-    fn the_rows_are_the_same_however_many_records_are_analysed_at_a_time() {
+    fn the_rows_are_the_same_however_many_segments_are_followed_at_a_time() {
         let file = capture(2_000, 25);
-        let (apart, steps_apart) = rows(&file, WINDOW_RECORDS);
-        let (joined, steps_joined) = rows(&file, 8 * WINDOW_RECORDS);
-        assert!(steps_joined < steps_apart, "{steps_joined} steps, and {steps_apart}");
+        let apart = rows(&file, WINDOW_RECORDS / 2);
+        let joined = rows(&file, 8 * WINDOW_RECORDS);
         assert_eq!(apart.len(), joined.len());
         let of = |table| apart.iter().filter(|(other, _)| *other == table).count();
         assert!(of(TableId::Packets) > 45_000 && of(TableId::TcpFlows) == 2_000, "{}", of(TableId::TcpFlows));

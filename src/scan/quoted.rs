@@ -3,12 +3,11 @@
 use super::shard::{Decoded, QUOTED, ShardNeeds};
 use crate::capture::Record;
 use crate::flow::{FlowHasher, FlowKey};
-use crate::wire::{Chunk, Frame, IcmpMessage, Layers, Protocol, QuotedPacket, TcpHeader};
+use crate::wire::{Frame, IcmpMessage, Layers, Protocol, QuotedPacket, TcpHeader};
 
 /// The TCP header quoted by an ICMP error, as a segment of its connection.
 pub(super) struct Quote<'a> {
     pub record: &'a Record,
-    pub chunk: &'a Chunk,
     pub message: &'a IcmpMessage,
     pub quoted: &'a QuotedPacket,
     /// A frame with the quoted addresses and ports.
@@ -29,7 +28,7 @@ impl<'a> Quote<'a> {
         let stand_in = quoted_frame(quoted, frame, &needs.hasher);
         let (key, is_reversed) = FlowKey::of(&stand_in, record.interface)?;
         let tcp = quoted_tcp(decoded.window.bytes(record), frame.payload_at as usize);
-        Some(Self { record, chunk, message, quoted, stand_in, key, sender: u8::from(is_reversed), tcp })
+        Some(Self { record, message, quoted, stand_in, key, sender: u8::from(is_reversed), tcp })
     }
 }
 

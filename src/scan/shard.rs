@@ -2,19 +2,19 @@
 
 use std::collections::VecDeque;
 
+use super::kept::{Keep, Kept};
 use super::packet_id::{PacketId, sighting_of};
 use super::quoted::Quote;
 use super::streams::Streams;
 use super::tcp::RowPlace;
 use super::turns::{Turn, Turns};
 use super::verdicts::{StoryPlace, Verdicts};
-use crate::analyze::segment::{Checksum, Segment};
 use crate::analyze::{
-    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Mark, SeenSegment, Story, VerdictSummary, WsRow,
+    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Story, VerdictSummary, WsFlags, WsRow,
 };
-use crate::capture::{Record, Window};
+use crate::capture::Window;
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable, Opening};
-use crate::wire::{ChecksumStatus, Chunk, Frame, Ip, Layers, TcpHeader};
+use crate::wire::{Chunk, Frame, Ip, Layers, TcpHeader};
 
 /// A window with its frames decoded.
 pub(crate) struct Decoded<'a> {
@@ -63,14 +63,35 @@ pub(crate) struct ShardNeeds {
 /// Marks a place in the order of a shard's frames: not the frame itself, but the TCP header that its ICMP error quotes.
 pub(crate) const QUOTED: u32 = 1 << 31;
 
-/// What analysis says of one TCP segment.
-#[derive(Clone, Copy)]
+/// What Wireshark says of one TCP segment, as far as its row shows it.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct TcpOut {
-    /// Place of its frame in the window.
-    pub at: u32,
     /// Index of its Wireshark stream in the shard.
-    pub stream: u32,
-    pub ws: WsRow,
+    stream: u32,
+    pub flags: WsFlags,
+    pub duplicate_ack_num: u32,
+    pub relative_seq: u32,
+    pub relative_ack: u32,
+    pub bytes_in_flight: Option<u32>,
+    pub window_bytes: Option<u64>,
+    pub ack_rtt_ns: Option<i64>,
+    pub initial_rtt_ns: Option<i64>,
+}
+
+impl TcpOut {
+    fn of(stream: u32, ws: &WsRow) -> Self {
+        Self {
+            stream,
+            flags: ws.flags,
+            duplicate_ack_num: ws.duplicate_ack_num,
+            relative_seq: ws.relative_seq,
+            relative_ack: ws.relative_ack,
+            bytes_in_flight: ws.bytes_in_flight,
+            window_bytes: ws.window_bytes,
+            ack_rtt_ns: ws.ack_rtt_ns,
+            initial_rtt_ns: ws.initial_rtt_ns,
+        }
+    }
 }
 
 /// The state of one shard.
@@ -83,8 +104,11 @@ pub(crate) struct Shard {
     pub refs: Vec<FlowRef>,
     pub frames_without_flow: u64,
     pub streams: Streams,
-    /// What was found of each TCP segment of this window that was routed here, in order.
-    pub tcp: Vec<TcpOut>,
+    /// TCP segments that are not followed yet, in the order of their frames; those of this window from `kept_before` on.
+    keep: Keep,
+    kept_before: usize,
+    /// What was found of each of them; made by [`Self::follow`].
+    outs: Vec<TcpOut>,
     /// Frames of this window that are copies of earlier ones, by their place in the window.
     pub copies: Vec<(u32, Copy)>,
     copy_finder: CopyFinder,
@@ -92,64 +116,85 @@ pub(crate) struct Shard {
     turns: Turns,
     /// Judgements that became final, by row of this shard.
     pub judgements: Vec<(u64, Judgement)>,
-    /// Where the rows of this window went, then those of all windows whose first row still waits.
-    pub window_places: Vec<RowPlace>,
+    /// Where rows went, from the first one on that waits.
     row_places: VecDeque<(RowPlace, bool)>,
     first_row: u64,
     next_row: u64,
 }
 
 impl Shard {
-    /// Follows the frames of a window that belong here: first all of them in their order, to the flows they belong to and
-    /// past the copy finder; then the TCP segments among them connection by connection.
-    pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], needs: &ShardNeeds, now_ns: i64) {
+    /// Takes the frames of a window that belong here, in their order, to the flows they belong to and past the copy finder,
+    /// and keeps the TCP segments among them. `place`: of the window's first frame among those followed together.
+    pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], place: u32, needs: &ShardNeeds) {
         self.refs.clear();
-        self.tcp.clear();
         self.copies.clear();
-        let mut turns = std::mem::take(&mut self.turns);
-        turns.start();
+        self.kept_before = self.keep.segments.len();
         for batch in frames.chunks(BATCH) {
             let packets = self.fetch_frames(decoded, batch, needs);
             for (&at, packet) in batch.iter().zip(packets) {
                 let turn = if at & QUOTED == 0 {
-                    self.on_frame(decoded, at, packet, needs)
+                    self.on_frame(decoded, at, place, packet, needs)
                 } else {
                     self.refs.push(FlowRef::NONE);
-                    self.on_quoted(decoded, at, needs)
+                    self.on_quoted(decoded, at, place, needs)
                 };
                 if let Some((member, turn)) = turn {
-                    turns.add(member, turn);
+                    self.turns.add(member, turn);
                 }
             }
         }
-        let mut batch = [Turn::default(); BATCH];
-        let mut rest = turns.iter();
-        loop {
-            let mut count = 0;
-            for (place, turn) in batch.iter_mut().zip(&mut rest) {
-                *place = turn;
-                count += 1;
-            }
-            let Some(batch) = batch.get(..count).filter(|batch| !batch.is_empty()) else { break };
-            fetch(decoded, batch.iter().map(|turn| turn.at));
-            for turn in batch {
-                if turn.at & QUOTED == 0 {
-                    self.on_segment(decoded, turn, needs);
-                } else {
-                    self.on_quoted_segment(decoded, turn, needs);
-                }
+    }
+
+    /// Follows the TCP segments kept so far, connection by connection.
+    pub fn follow(&mut self, needs: &ShardNeeds, now_ns: i64) {
+        let (turns, keep) = (std::mem::take(&mut self.turns), std::mem::take(&mut self.keep));
+        if needs.ws {
+            self.outs.clear();
+            self.outs.resize(keep.segments.len(), TcpOut::default());
+        }
+        for turn in turns.iter() {
+            if turn.at & QUOTED != 0 {
+                self.on_quoted_segment(&keep, &turn, needs);
+            } else if let Some(kept) = keep.segments.get(turn.at as usize) {
+                self.on_segment(&keep, kept, &turn, needs);
             }
         }
-        drop(rest);
-        self.turns = turns;
+        (self.turns, self.keep) = (turns, keep);
+        self.turns.start();
+        self.next_row += self.keep.segments.len() as u64;
         if needs.verdicts {
             self.verdicts.expire(now_ns, self.next_row, &needs.hold, &mut self.judgements);
         }
     }
 
-    /// How many connections had segments in this window.
+    /// Forgets the segments that were followed.
+    pub fn forget(&mut self) {
+        self.keep.clear();
+        self.kept_before = 0;
+    }
+
+    /// How many connections have segments that are not followed yet.
     pub fn active_connections(&self) -> usize {
         self.turns.groups()
+    }
+
+    /// How many segments are not followed yet.
+    pub fn kept_segments(&self) -> usize {
+        self.keep.segments.len()
+    }
+
+    /// The segments of this window: their indices, and their frames' places.
+    pub fn window_segments(&self) -> impl Iterator<Item = (u32, u32)> {
+        let kept = self.keep.segments.iter().enumerate().skip(self.kept_before);
+        kept.map(|(index, kept)| (index as u32, kept.place))
+    }
+
+    /// What was found of a segment, with its ACK number and SACK blocks, and the number of its stream.
+    pub fn found(&self, index: u32) -> Option<(&TcpOut, u32, &[(u32, u32)], u64)> {
+        let out = self.outs.get(index as usize)?;
+        let kept = self.keep.segments.get(index as usize)?;
+        let stream = self.streams.streams.get(out.stream as usize)?;
+        Some((out, kept.tcp.ack, self.keep.sacks(kept), stream.id))
     }
 
     /// Reads a little of all that [`Self::on_frame`] will need for these frames. Nothing in one step waits for anything else
@@ -176,6 +221,7 @@ impl Shard {
         &mut self,
         decoded: &Decoded<'_>,
         at: u32,
+        place: u32,
         packet: PacketId,
         needs: &ShardNeeds,
     ) -> Option<(u32, Turn)> {
@@ -250,17 +296,15 @@ impl Shard {
         } else {
             flow.0
         };
-        let mut turn = Turn::new(at, flow, sender);
+        let kept = self.keep.add(place + at, record, frame, chunk, tcp);
+        let mut turn = Turn::new(kept, flow, sender);
         (turn.replaces, turn.copy) = (replaces, copy.map(|copy| copy.kind));
         Some((member, turn))
     }
 
     /// Shows a TCP segment to all that follow its connection.
-    fn on_segment(&mut self, decoded: &Decoded<'_>, turn: &Turn, needs: &ShardNeeds) {
+    fn on_segment(&mut self, keep: &Keep, kept: &Kept, turn: &Turn, needs: &ShardNeeds) {
         let Turn { at, flow, sender, copy, .. } = *turn;
-        let Some((frame, chunk)) = decoded.frame(at as usize) else { return };
-        let Some(record) = decoded.window.records.get(at as usize) else { return };
-        let Some(tcp) = chunk.tcp_of(frame) else { return };
         let index = flow.0 as usize;
         if turn.replaces != FlowRef::NONE {
             self.verdicts.finish_one(turn.replaces.0, &mut self.judgements);
@@ -272,89 +316,66 @@ impl Shard {
                 self.connections.resize_with(index + 1, || None);
             }
             if let Some(slot) = self.connections.get_mut(index) {
-                slot.get_or_insert_with(Box::default).on_segment(&SeenSegment {
-                    sender,
-                    frame_no: record.frame_no,
-                    time_ns: record.time(),
-                    tcp,
-                    sack: sack_of(chunk, tcp),
-                    payload_bytes: frame.payload_bytes,
-                    ecn: frame.ecn(),
-                    ttl: frame.ttl,
-                    is_copy,
-                    is_router_copy: copy == Some(CopyKind::RouterHop),
-                });
+                let seen = keep.seen(kept, sender, is_copy, copy == Some(CopyKind::RouterHop));
+                slot.get_or_insert_with(Box::default).on_segment(&seen);
             }
         }
         if !needs.streams {
             return;
         }
         let Some(state) = self.flows.flows.get_mut(index) else { return };
-        let segment = segment_of(record, frame, chunk, tcp, sender);
+        let row = self.next_row + u64::from(at);
+        let (tcp, segment) = (&kept.tcp, keep.segment(kept, sender, row));
         let is_whole = tcp.options & TcpHeader::BAD_OFFSET == 0;
         let (stream, ws) = if is_whole && !needs.ws {
-            (self.streams.on_unasked_segment(state.stream_slot, at, &segment), WsRow::default())
+            (self.streams.on_unasked_segment(state.stream_slot, kept.place, &segment), WsRow::default())
         } else if is_whole {
-            self.streams.on_segment(state.stream_slot, at, &segment)
+            self.streams.on_segment(state.stream_slot, kept.place, &segment)
         } else {
-            let (stream, flags) = self.streams.on_unanalysed(state.stream_slot, at, &segment);
+            let (stream, flags) = self.streams.on_unanalysed(state.stream_slot, kept.place, &segment);
             (stream, WsRow { flags, relative_seq: tcp.seq, relative_ack: tcp.ack, ..WsRow::default() })
         };
         state.stream = stream;
-        if needs.ws {
-            self.tcp.push(TcpOut { at, stream, ws });
+        if let Some(out) = self.outs.get_mut(at as usize).filter(|_| needs.ws) {
+            *out = TcpOut::of(stream, &ws);
         }
         if needs.verdicts && is_whole {
-            let segment = Segment { row: self.next_row, ..segment };
-            let story = needs.stories.then_some(StoryPlace { file: record.file, is_copy });
+            let story = needs.stories.then_some(StoryPlace { file: kept.file, is_copy });
             self.verdicts.on_segment(flow.0, &segment, story, &mut self.judgements);
         } else if needs.verdicts {
-            self.verdicts.on_broken(self.next_row, &mut self.judgements);
+            self.verdicts.on_broken(row, &mut self.judgements);
         }
-        self.next_row += 1;
     }
 
     /// Finds the stream and the flow of the TCP header that an ICMP error quotes.
-    fn on_quoted(&mut self, decoded: &Decoded<'_>, at: u32, needs: &ShardNeeds) -> Option<(u32, Turn)> {
+    fn on_quoted(&mut self, decoded: &Decoded<'_>, at: u32, place: u32, needs: &ShardNeeds) -> Option<(u32, Turn)> {
         let quote = Quote::of(decoded, at, needs)?;
         let flow = self.flows.find(quote.stand_in.flow_hash, &quote.key).unwrap_or(FlowRef::NONE);
         let slot = self.streams.slot(quote.stand_in.flow_hash, (quote.key.low, quote.key.high));
-        Some((slot, Turn::new(at, flow, quote.sender)))
+        let kept = self.keep.add_quote(place + (at & !QUOTED), &quote, slot);
+        Some((slot, Turn::new(kept | QUOTED, flow, quote.sender)))
     }
 
     /// Wireshark counts a quoted header into its stream, and a "too big" cuts the segments.
-    fn on_quoted_segment(&mut self, decoded: &Decoded<'_>, turn: &Turn, needs: &ShardNeeds) {
-        let Some(Quote { record, chunk, message, quoted, stand_in, key, sender, tcp }) =
-            Quote::of(decoded, turn.at, needs)
-        else {
+    fn on_quoted_segment(&mut self, keep: &Keep, turn: &Turn, needs: &ShardNeeds) {
+        let Some(quote) = keep.quotes.get((turn.at & !QUOTED) as usize) else { return };
+        if let Some(kept) = &quote.segment {
+            self.streams.on_unanalysed(quote.slot, kept.place, &keep.segment(kept, quote.sender, 0));
+        }
+        if turn.flow == FlowRef::NONE {
             return;
-        };
-        if let Some(tcp) = tcp {
-            let slot = self.streams.slot(stand_in.flow_hash, (key.low, key.high));
-            let segment = segment_of(record, &stand_in, chunk, &tcp, sender);
-            self.streams.on_unanalysed(slot, turn.at & !QUOTED, &segment);
         }
-        // "Fragmentation needed" is no refusal: the sender cuts its segments and goes on.
-        let is_unreachable = match message.is_v6 {
-            false => message.icmp_type == 3 && message.code != 4,
-            true => message.icmp_type == 1,
-        };
-        if let (true, true, Some(_)) = (needs.stories, is_unreachable, quoted.seq)
-            && turn.flow != FlowRef::NONE
-        {
-            let now = Mark { file: record.file, frame_no: record.frame_no, time_ns: record.time_ns };
-            self.verdicts.on_icmp_unreachable(turn.flow.0, sender, now);
+        if needs.stories && quote.is_unreachable && quote.seq.is_some() {
+            self.verdicts.on_icmp_unreachable(turn.flow.0, quote.sender, quote.mark);
         }
-        if let (true, Some(mtu), Some(seq)) = (needs.verdicts, message.mtu, quoted.seq)
-            && turn.flow != FlowRef::NONE
-        {
-            self.verdicts.on_icmp_too_big(turn.flow.0, record.time_ns, sender, seq, mtu);
+        if let (true, Some(mtu), Some(seq)) = (needs.verdicts, quote.mtu, quote.seq) {
+            self.verdicts.on_icmp_too_big(turn.flow.0, quote.mark.time_ns, quote.sender, seq, mtu);
         }
     }
 
-    /// Puts the places of this window's rows behind those that still wait.
-    pub fn keep_places(&mut self) {
-        self.row_places.extend(self.window_places.iter().map(|place| (*place, false)));
+    /// Says where the next row went; in the order of the segments kept.
+    pub fn add_place(&mut self, place: RowPlace) {
+        self.row_places.push_back((place, false));
     }
 
     /// Where a row went; it is asked once, when it is judged.
@@ -393,39 +414,6 @@ impl Shard {
     }
 }
 
-fn segment_of<'a>(record: &Record, frame: &Frame, chunk: &'a Chunk, tcp: &TcpHeader, sender: u8) -> Segment<'a> {
-    Segment {
-        frame_no: record.frame_no,
-        time_ns: record.time_ns,
-        dir: sender,
-        seq: tcp.seq,
-        ack: tcp.ack,
-        flags: tcp.flags,
-        window: tcp.window,
-        payload_bytes: frame.payload_bytes,
-        mss: tcp.mss(),
-        wscale: tcp.wscale(),
-        sack_permitted: tcp.is_sack_permitted(),
-        ts: tcp.timestamps(),
-        sack: sack_of(chunk, tcp),
-        mptcp: tcp.mptcp_subtypes as u8,
-        row: 0,
-        ip_id: (!frame.src_ip.is_v6()).then_some(frame.ip_id as u16),
-        ttl: frame.ttl,
-        ecn: frame.ecn(),
-        l4_checksum_field: tcp.checksum,
-        checksum: match frame.l4_checksum {
-            None => Checksum::NotChecked,
-            Some(ChecksumStatus::Ok) => Checksum::Ok,
-            Some(ChecksumStatus::Bad) => Checksum::Bad,
-            Some(ChecksumStatus::Partial) => Checksum::Partial,
-            Some(ChecksumStatus::Unverifiable) => Checksum::Unverifiable,
-            Some(ChecksumStatus::Absent) => Checksum::Absent,
-        },
-        interface: record.interface,
-    }
-}
-
 /// Stands for the two ends of the innermost tunnel around a frame, in any order; 0 without one.
 fn tunnel_ends(frame: &Frame, chunk: &Chunk, hasher: &FlowHasher) -> u64 {
     chunk.tunnels_of(frame).last().map_or(0, |tunnel| {
@@ -436,11 +424,6 @@ fn tunnel_ends(frame: &Frame, chunk: &Chunk, hasher: &FlowHasher) -> u64 {
         };
         end(&tunnel.src_ip).wrapping_add(end(&tunnel.dst_ip))
     })
-}
-
-fn sack_of<'a>(chunk: &'a Chunk, tcp: &TcpHeader) -> &'a [(u32, u32)] {
-    let first = tcp.sack_at as usize;
-    chunk.sacks.get(first..first + usize::from(tcp.sack_count)).unwrap_or(&[])
 }
 
 /// Reads a little of each line of what decoding left of these frames.

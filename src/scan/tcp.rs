@@ -10,7 +10,7 @@ use super::tcp_columns::{self, Item};
 use crate::analyze::Judgement;
 use crate::capture::Record;
 use crate::tables::*;
-use crate::wire::{Chunk, Frame, Ip};
+use crate::wire::{Frame, Ip};
 
 /// Where a row is: its running number in the table; [`RowPlace::NONE`] for a segment that has no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ struct Batch {
     judgements: Vec<Option<Judgement>>,
     /// Rows from the first on that are judged.
     judged: usize,
+    /// Rows from the first on whose segments were followed.
+    followed: usize,
 }
 
 impl Batch {
@@ -45,59 +47,50 @@ pub(crate) struct TcpHold {
     /// Rows before the first batch held: a multiple of [`BATCH_ROWS`].
     base: u64,
     batches: VecDeque<Batch>,
-    /// Places of the rows of each chunk of this window: one for each segment, in order.
+    /// Where the row of each segment of this window went, in order.
     places: Vec<RowPlace>,
-    /// Where the places of each chunk start.
-    starts: Vec<usize>,
+    /// Where the segments of the rows that were not followed yet are kept, in the order of the rows.
+    kept: Vec<u32>,
     next_row: u64,
 }
 
 impl TcpHold {
     /// Adds the rows of a window. With `is_judged` every row waits for its judgement.
-    pub fn add_window(&mut self, context: &Context<'_>, sink: &Sink<TcpRow>, is_judged: bool, is_parallel: bool) {
+    pub fn add_window(&mut self, context: &Context<'_>, sink: &Sink<TcpRow>, is_judged: bool) {
         self.places.clear();
-        self.starts.clear();
         let mut items = Vec::new();
         for (at, chunk) in context.decoded.chunks.iter().enumerate() {
-            self.starts.push(self.places.len());
             items.clear();
             let first = at * CHUNK_RECORDS;
             let records = context.decoded.window.records.get(first..).unwrap_or(&[]);
             for (offset, (record, frame)) in records.iter().zip(&chunk.frames).enumerate() {
-                // A segment has a row exactly where its shard says something of it.
-                let Some((out, stream)) = context.tcp_out(first + offset) else { continue };
-                let Some(tcp) = chunk.tcp_of(frame) else { continue };
+                // A segment has a row exactly where its shard has kept it.
+                let kept = context.tcp_places.get(first + offset).copied().filter(|kept| *kept != u32::MAX);
+                let Some((kept, tcp)) = kept.zip(chunk.tcp_of(frame)) else { continue };
                 if !sink.keeps(|| subject(record, frame)) {
                     self.places.push(RowPlace::NONE);
                     continue;
                 }
                 self.places.push(RowPlace(self.next_row));
                 self.next_row += 1;
-                items.push(Item { at: first + offset, record, frame, tcp, ws: &out.ws, stream });
+                self.kept.push(kept);
+                items.push(Item { at: first + offset, record, frame, tcp });
             }
-            self.add(context, chunk, &items, sink, is_judged, is_parallel);
+            self.add(context, &items, sink, is_judged);
         }
     }
 
-    fn add(
-        &mut self,
-        context: &Context<'_>,
-        chunk: &Chunk,
-        items: &[Item<'_>],
-        sink: &Sink<TcpRow>,
-        is_judged: bool,
-        is_parallel: bool,
-    ) {
+    fn add(&mut self, context: &Context<'_>, items: &[Item<'_>], sink: &Sink<TcpRow>, is_judged: bool) {
         let mut rest = items;
         while !rest.is_empty() {
             if self.batches.back().is_none_or(|batch| batch.columns.rows >= BATCH_ROWS) {
                 let judgements = Vec::with_capacity(if is_judged { BATCH_ROWS } else { 0 });
-                self.batches.push_back(Batch { columns: sink.new_builder(), judgements, judged: 0 });
+                self.batches.push_back(Batch { columns: sink.new_builder(), judgements, judged: 0, followed: 0 });
             }
             let Some(batch) = self.batches.back_mut() else { return };
             let (now, later) = rest.split_at((BATCH_ROWS - batch.columns.rows).min(rest.len()));
             rest = later;
-            tcp_columns::append(context, chunk, now, &mut batch.columns, is_parallel);
+            tcp_columns::append_header(context, now, &mut batch.columns);
             if is_judged {
                 batch.judgements.resize(batch.columns.rows, None);
             }
@@ -106,18 +99,25 @@ impl TcpHold {
 
     /// Tells every shard where its rows of this window went. Call it after [`Self::add_window`].
     pub fn place_rows(&self, shards: &mut [Shard], tcp_places: &[u32]) {
-        for shard in shards.iter_mut() {
-            shard.window_places.clear();
-            shard.window_places.resize(shard.tcp.len(), RowPlace::NONE);
-        }
-        for (places, start) in tcp_places.chunks(CHUNK_RECORDS).zip(&self.starts) {
-            let rows = self.places.get(*start..).unwrap_or(&[]);
-            for (place, row) in places.iter().filter(|place| **place != u32::MAX).zip(rows) {
-                let (shard, at) = ((place >> 24) as usize, (place & 0x00ff_ffff) as usize);
-                shards[shard].window_places[at] = *row;
+        let kept = tcp_places.iter().filter(|place| **place != u32::MAX);
+        for (kept, row) in kept.zip(&self.places) {
+            if let Some(shard) = shards.get_mut((kept >> 24) as usize) {
+                shard.add_place(*row);
             }
         }
-        shards.iter_mut().for_each(Shard::keep_places);
+    }
+
+    /// Adds what was found of the segments that were followed.
+    pub fn add_found(&mut self, shards: &[Shard]) {
+        let mut rest = self.kept.as_slice();
+        for batch in &mut self.batches {
+            let (now, later) = rest.split_at((batch.columns.rows - batch.followed).min(rest.len()));
+            rest = later;
+            batch.followed += now.len();
+            let found = |kept: &u32| shards.get((kept >> 24) as usize)?.found(kept & 0x00ff_ffff);
+            tcp_columns::append_found(now.iter().filter_map(found), &mut batch.columns);
+        }
+        self.kept.clear();
     }
 
     /// Takes the judgements that became final in the shards.
@@ -147,7 +147,7 @@ impl TcpHold {
         while let Some(batch) = self.batches.front_mut() {
             let rows = batch.columns.rows;
             let is_full = rows >= BATCH_ROWS || is_end;
-            if !is_full || (is_judged && batch.judged() < rows) {
+            if !is_full || batch.followed < rows || (is_judged && batch.judged() < rows) {
                 return;
             }
             let Some(mut batch) = self.batches.pop_front() else { return };

@@ -2,11 +2,12 @@
 
 use super::core::Context;
 use super::rows::file_no;
-use crate::analyze::{Evidence, Judgement, WsFlags, WsRow};
+use super::shard::TcpOut;
+use crate::analyze::{Evidence, Judgement, WsFlags};
 use crate::capture::Record;
 use crate::tables::cell::{Cell, CellBuilder, Gaps, YesNo};
 use crate::tables::*;
-use crate::wire::{Chunk, Frame, TcpHeader, tcp_flags_text};
+use crate::wire::{Frame, TcpHeader, tcp_flags_text};
 
 /// Segments of one block.
 const BLOCK: usize = 128;
@@ -19,13 +20,13 @@ pub(super) struct Item<'a> {
     pub record: &'a Record,
     pub frame: &'a Frame,
     pub tcp: &'a TcpHeader,
-    pub ws: &'a WsRow,
-    /// Number of its Wireshark stream.
-    pub stream: u64,
 }
 
+/// What was found of a segment: what Wireshark says, its ACK number and SACK blocks, the number of its stream.
+type Found<'a> = (&'a TcpOut, u32, &'a [(u32, u32)], u64);
+
 #[inline]
-fn fill<'a, T: Cell>(items: &[Item<'a>], column: &mut Option<T::Builder>, value: impl Fn(&Item<'a>) -> T) {
+fn fill<I, T: Cell>(items: &[I], column: &mut Option<T::Builder>, value: impl Fn(&I) -> T) {
     if let Some(column) = column {
         column.extend(items.iter().map(value));
     }
@@ -33,11 +34,11 @@ fn fill<'a, T: Cell>(items: &[Item<'a>], column: &mut Option<T::Builder>, value:
 
 /// A column that is empty but where `is_there`.
 #[inline]
-fn rare<'a, T: Cell<Builder: Gaps>>(
-    items: &[Item<'a>],
+fn rare<I, T: Cell<Builder: Gaps>>(
+    items: &[I],
     column: &mut Option<T::Builder>,
     is_there: bool,
-    value: impl Fn(&Item<'a>) -> T,
+    value: impl Fn(&I) -> T,
 ) {
     if is_there {
         fill(items, column, value);
@@ -46,74 +47,70 @@ fn rare<'a, T: Cell<Builder: Gaps>>(
     }
 }
 
-/// Adds rows of one chunk to the batch, all but what is judged later. Every column is named here, so that none can be
-/// forgotten.
-pub(super) fn append(
-    context: &Context<'_>,
-    chunk: &Chunk,
-    items: &[Item<'_>],
-    builder: &mut TcpBuilder,
-    is_parallel: bool,
-) {
+/// Adds rows to a batch: what their frames say. Every column of the table is named here, so that none can be forgotten.
+pub(super) fn append_header(context: &Context<'_>, items: &[Item<'_>], builder: &mut TcpBuilder) {
     let TcpBuilder {
         rows,
         file_no: file_no_column,
         frame_no,
         time,
         time_rel_ns,
-        tcp_stream,
         flow_id,
         src_ip,
         dst_ip,
         src_port,
         dst_port,
-        seq,
-        ack,
         seq_raw,
         ack_raw,
         flags,
         flags_text,
         payload_bytes,
         window,
-        window_bytes,
         mss,
         wscale,
         is_sack_permitted,
-        sack,
         tsval,
         tsecr,
+        // Filled by `append_found`.
+        tcp_stream: _,
+        seq: _,
+        ack: _,
+        window_bytes: _,
+        sack: _,
+        ws_ack_rtt_ns: _,
+        ws_initial_rtt_ns: _,
+        ws_bytes_in_flight: _,
+        ws_retransmission: _,
+        ws_fast_retransmission: _,
+        ws_spurious_retransmission: _,
+        ws_out_of_order: _,
+        ws_duplicate_ack: _,
+        ws_duplicate_ack_num: _,
+        ws_zero_window: _,
+        ws_zero_window_probe: _,
+        ws_zero_window_probe_ack: _,
+        ws_window_full: _,
+        ws_window_update: _,
+        ws_keep_alive: _,
+        ws_keep_alive_ack: _,
+        ws_lost_segment: _,
+        ws_ack_lost_segment: _,
+        ws_reused_ports: _,
+        // Filled by `append_judgements`.
         verdict: _,
         cause: _,
         outcome: _,
         evidence: _,
         retransmit_segments: _,
         original_frame_no: _,
-        ws_ack_rtt_ns,
-        ws_initial_rtt_ns,
-        ws_bytes_in_flight,
-        ws_retransmission,
-        ws_fast_retransmission,
-        ws_spurious_retransmission,
-        ws_out_of_order,
-        ws_duplicate_ack,
-        ws_duplicate_ack_num,
-        ws_zero_window,
-        ws_zero_window_probe,
-        ws_zero_window_probe_ack,
-        ws_window_full,
-        ws_window_update,
-        ws_keep_alive,
-        ws_keep_alive_ack,
-        ws_lost_segment,
-        ws_ack_lost_segment,
-        ws_reused_ports,
     } = builder;
     *rows += items.len();
-    let mut header = |items: &[Item<'_>]| {
+    for items in items.chunks(BLOCK) {
         fill(items, file_no_column, |item| file_no(item.record.file));
         fill(items, frame_no, |item| item.record.frame_no);
         fill(items, time, |item| item.record.time().map(TimeNs));
         fill(items, time_rel_ns, |item| context.time_rel_ns(item.record));
+        fill(items, flow_id, |item| context.flow_id(item.at));
         fill(items, src_ip, |item| item.frame.src_ip);
         fill(items, dst_ip, |item| item.frame.dst_ip);
         fill(items, src_port, |item| item.frame.src_port);
@@ -131,58 +128,62 @@ pub(super) fn append(
         let has_stamps = options & TcpHeader::HAS_TIMESTAMPS != 0;
         rare(items, tsval, has_stamps, |item| item.tcp.timestamps().map(|(tsval, _)| tsval));
         rare(items, tsecr, has_stamps, |item| item.tcp.timestamps().map(|(_, tsecr)| tsecr));
-    };
-    let mut analysis = |items: &[Item<'_>]| {
-        fill(items, tcp_stream, |item| Some(item.stream));
-        fill(items, flow_id, |item| context.flow_id(item.at));
-        fill(items, seq, |item| item.ws.relative_seq);
-        fill(items, ack, |item| item.ws.relative_ack);
-        fill(items, window_bytes, |item| item.ws.window_bytes);
-        let has_blocks = items.iter().any(|item| item.tcp.sack_count > 0);
-        match sack.as_mut().filter(|_| !has_blocks) {
-            Some(sack) => sack.push_empty(items.len()),
-            None => fill(items, sack, |item| relative_sack(chunk, item.tcp, item.ws)),
-        }
-        fill(items, ws_ack_rtt_ns, |item| item.ws.ack_rtt_ns);
-        fill(items, ws_initial_rtt_ns, |item| item.ws.initial_rtt_ns);
-        fill(items, ws_bytes_in_flight, |item| item.ws.bytes_in_flight);
-        let any = items.iter().fold(WsFlags::default(), |any, item| any | item.ws.flags);
-        let has = |item: &Item<'_>, flag: WsFlags| item.ws.flags.contains(flag);
-        let flag = |column: &mut Option<YesNo>, flag: WsFlags| match column {
-            Some(column) if !any.contains(flag) => column.push_no(items.len()),
-            column => fill(items, column, |item| has(item, flag)),
-        };
-        flag(ws_fast_retransmission, WsFlags::FAST_RETRANSMISSION);
-        flag(ws_spurious_retransmission, WsFlags::SPURIOUS_RETRANSMISSION);
-        flag(ws_out_of_order, WsFlags::OUT_OF_ORDER);
-        flag(ws_duplicate_ack, WsFlags::DUPLICATE_ACK);
-        flag(ws_zero_window, WsFlags::ZERO_WINDOW);
-        flag(ws_zero_window_probe, WsFlags::ZERO_WINDOW_PROBE);
-        flag(ws_zero_window_probe_ack, WsFlags::ZERO_WINDOW_PROBE_ACK);
-        flag(ws_window_full, WsFlags::WINDOW_FULL);
-        flag(ws_window_update, WsFlags::WINDOW_UPDATE);
-        flag(ws_keep_alive, WsFlags::KEEP_ALIVE);
-        flag(ws_keep_alive_ack, WsFlags::KEEP_ALIVE_ACK);
-        flag(ws_lost_segment, WsFlags::LOST_SEGMENT);
-        flag(ws_ack_lost_segment, WsFlags::ACK_LOST_SEGMENT);
-        flag(ws_reused_ports, WsFlags::REUSED_PORTS);
-        match ws_retransmission.as_mut().filter(|_| !any.is_retransmission()) {
-            Some(column) => column.push_no(items.len()),
-            None => fill(items, ws_retransmission, |item| item.ws.flags.is_retransmission()),
-        }
-        let has_duplicates = any.contains(WsFlags::DUPLICATE_ACK);
-        rare(items, ws_duplicate_ack_num, has_duplicates, |item| {
-            has(item, WsFlags::DUPLICATE_ACK).then_some(item.ws.duplicate_ack_num)
-        });
-    };
-    if is_parallel {
-        rayon::join(|| items.chunks(BLOCK).for_each(&mut header), || items.chunks(BLOCK).for_each(&mut analysis));
-    } else {
-        for block in items.chunks(BLOCK) {
-            header(block);
-            analysis(block);
+    }
+}
+
+/// Adds to the rows of a batch what was found of their segments.
+pub(super) fn append_found<'a>(found: impl Iterator<Item = Found<'a>>, builder: &mut TcpBuilder) {
+    let mut found = found;
+    let mut block = Vec::with_capacity(BLOCK);
+    loop {
+        block.clear();
+        block.extend(found.by_ref().take(BLOCK));
+        append_block(&block, builder);
+        if block.len() < BLOCK {
+            return;
         }
     }
+}
+
+fn append_block(items: &[Found<'_>], builder: &mut TcpBuilder) {
+    fill(items, &mut builder.tcp_stream, |(_, _, _, stream)| Some(*stream));
+    fill(items, &mut builder.seq, |(ws, ..)| ws.relative_seq);
+    fill(items, &mut builder.ack, |(ws, ..)| ws.relative_ack);
+    fill(items, &mut builder.window_bytes, |(ws, ..)| ws.window_bytes);
+    let has_blocks = items.iter().any(|(_, _, sacks, _)| !sacks.is_empty());
+    match builder.sack.as_mut().filter(|_| !has_blocks) {
+        Some(sack) => sack.push_empty(items.len()),
+        None => fill(items, &mut builder.sack, |(ws, ack, sacks, _)| relative_sack(ws, *ack, sacks)),
+    }
+    fill(items, &mut builder.ws_ack_rtt_ns, |(ws, ..)| ws.ack_rtt_ns);
+    fill(items, &mut builder.ws_initial_rtt_ns, |(ws, ..)| ws.initial_rtt_ns);
+    fill(items, &mut builder.ws_bytes_in_flight, |(ws, ..)| ws.bytes_in_flight);
+    let any = items.iter().fold(WsFlags::default(), |any, (ws, ..)| any | ws.flags);
+    let flag = |column: &mut Option<YesNo>, flag: WsFlags| match column {
+        Some(column) if !any.contains(flag) => column.push_no(items.len()),
+        column => fill(items, column, |(ws, ..)| ws.flags.contains(flag)),
+    };
+    flag(&mut builder.ws_fast_retransmission, WsFlags::FAST_RETRANSMISSION);
+    flag(&mut builder.ws_spurious_retransmission, WsFlags::SPURIOUS_RETRANSMISSION);
+    flag(&mut builder.ws_out_of_order, WsFlags::OUT_OF_ORDER);
+    flag(&mut builder.ws_duplicate_ack, WsFlags::DUPLICATE_ACK);
+    flag(&mut builder.ws_zero_window, WsFlags::ZERO_WINDOW);
+    flag(&mut builder.ws_zero_window_probe, WsFlags::ZERO_WINDOW_PROBE);
+    flag(&mut builder.ws_zero_window_probe_ack, WsFlags::ZERO_WINDOW_PROBE_ACK);
+    flag(&mut builder.ws_window_full, WsFlags::WINDOW_FULL);
+    flag(&mut builder.ws_window_update, WsFlags::WINDOW_UPDATE);
+    flag(&mut builder.ws_keep_alive, WsFlags::KEEP_ALIVE);
+    flag(&mut builder.ws_keep_alive_ack, WsFlags::KEEP_ALIVE_ACK);
+    flag(&mut builder.ws_lost_segment, WsFlags::LOST_SEGMENT);
+    flag(&mut builder.ws_ack_lost_segment, WsFlags::ACK_LOST_SEGMENT);
+    flag(&mut builder.ws_reused_ports, WsFlags::REUSED_PORTS);
+    match builder.ws_retransmission.as_mut().filter(|_| !any.is_retransmission()) {
+        Some(column) => column.push_no(items.len()),
+        None => fill(items, &mut builder.ws_retransmission, |(ws, ..)| ws.flags.is_retransmission()),
+    }
+    rare(items, &mut builder.ws_duplicate_ack_num, any.contains(WsFlags::DUPLICATE_ACK), |(ws, ..)| {
+        ws.flags.contains(WsFlags::DUPLICATE_ACK).then_some(ws.duplicate_ack_num)
+    });
 }
 
 /// Adds what was judged of the rows of a whole batch; where nothing was, its columns are not asked for.
@@ -208,15 +209,11 @@ pub(super) fn append_judgements(judgements: &[Option<Judgement>], builder: &mut 
 }
 
 /// SACK blocks count from where the acknowledgement does.
-fn relative_sack(chunk: &Chunk, tcp: &TcpHeader, ws: &WsRow) -> SackList {
+fn relative_sack(ws: &TcpOut, ack: u32, sacks: &[(u32, u32)]) -> SackList {
     let mut sack = SackList::default();
-    if tcp.sack_count == 0 {
-        return sack;
-    }
-    let base = tcp.ack.wrapping_sub(ws.relative_ack);
-    let first = tcp.sack_at as usize;
-    for (left, right) in chunk.sacks.iter().skip(first).take(usize::from(tcp.sack_count)).take(4) {
-        sack.blocks[usize::from(sack.count)] = (left.wrapping_sub(base), right.wrapping_sub(base));
+    let base = ack.wrapping_sub(ws.relative_ack);
+    for (block, (left, right)) in sack.blocks.iter_mut().zip(sacks) {
+        *block = (left.wrapping_sub(base), right.wrapping_sub(base));
         sack.count += 1;
     }
     sack

@@ -58,7 +58,7 @@ impl Turns {
     pub fn add(&mut self, member: u32, turn: Turn) {
         let index = member as usize;
         if self.group_of.len() <= index {
-            self.group_of.resize(index + 1, (0, 0));
+            self.group_of.resize(index + 1, (self.window.wrapping_sub(1), 0));
         }
         let at = self.turns.len() as u32;
         self.turns.push(turn);

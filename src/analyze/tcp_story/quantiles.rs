@@ -2,6 +2,8 @@
 
 /// Samples that are kept as they are; with more, they are counted in steps.
 const EXACT: usize = 64;
+/// Room for samples at first.
+const FEW: usize = 12;
 /// Steps per doubling: a quantile is off by at most half a step, 1/64 of its value (1.6 %).
 const STEPS_LOG2: u32 = 5;
 /// Doublings covered: up to 2^42 ns, more than an hour.
@@ -26,6 +28,10 @@ impl Quantiles {
         self.count += 1;
         if self.buckets.is_empty() {
             if self.exact.len() < EXACT {
+                if self.exact.len() == self.exact.capacity() {
+                    // In two steps: most connections have few samples, and those with many soon fill the list.
+                    self.exact.reserve_exact(if self.exact.is_empty() { FEW } else { EXACT - self.exact.len() });
+                }
                 self.exact.push(ns);
                 return;
             }

@@ -9,7 +9,7 @@ use super::seq::before;
 use super::types::{ACK, Checksum, Evidence, Segment};
 
 /// Fingerprints at first.
-const FEW: usize = 8;
+const FEW: usize = 16;
 
 /// Fingerprints at most: they reach over a queue of several hundred packets between two taps.
 const MOST: usize = 2_048;
@@ -135,6 +135,8 @@ impl CopyTable {
             self.prints.rotate_left(self.oldest);
             self.oldest = 0;
             self.room = (self.room * 2).max(FEW);
+            self.tags.reserve_exact(self.room - self.tags.len());
+            self.prints.reserve_exact(self.room - self.prints.len());
         }
         if self.tags.len() < self.room {
             self.tags.push(tag);
