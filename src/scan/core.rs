@@ -1,8 +1,7 @@
 //! What happens to one window: decode, route, analyse, number, build.
 
-use rayon::prelude::*;
-
 use super::finish;
+use super::gate::Gate;
 use super::lldp::LldpStage;
 use super::pause::PauseStage;
 use super::quoted::quoted_frame;
@@ -197,12 +196,15 @@ impl Core {
         connections.saturating_mul(SEGMENTS_PER_CONNECTION).clamp(WINDOW_RECORDS, self.most_records)
     }
 
-    /// Takes a window through all stages. Must run inside the pool where `is_parallel`.
-    pub fn process(&mut self, window: &Window, is_parallel: bool) {
+    /// Takes a window through all stages, unless the run is to end before.
+    pub fn process(&mut self, window: &Window, gate: &mut Gate<'_, '_>) {
         if window.records.is_empty() {
             return;
         }
-        let used = self.decode(window, is_parallel);
+        let used = self.decode(window, gate);
+        if gate.is_shut() {
+            return;
+        }
         for tally in &self.tallies[..used] {
             self.tally.merge(tally);
         }
@@ -219,13 +221,12 @@ impl Core {
             let starts = route(&decoded, &mut self.order, hasher);
             let order = &self.order;
             let needs = &self.needs;
-            let follow = |(at, shard): (usize, &mut Shard)| {
+            gate.each(&mut self.shards, |at, shard| {
                 let frames = order.get(starts[at]..starts[at + 1]).unwrap_or(&[]);
                 shard.process(&decoded, frames, needs, now_ns);
-            };
-            match is_parallel {
-                true => self.shards.par_iter_mut().enumerate().for_each(follow),
-                false => self.shards.iter_mut().enumerate().for_each(follow),
+            });
+            if gate.is_shut() {
+                return;
             }
             number_flows(&mut self.shards, &mut self.next_flow_id);
             number_streams(&mut self.shards, &mut self.next_stream_id);
@@ -277,9 +278,12 @@ impl Core {
                 sink.push(super::dns::row(done, first));
             });
         }
-        build(&context, &mut self.sinks, is_parallel);
+        build(&context, &mut self.sinks, gate.is_parallel());
+        if gate.is_shut() {
+            return;
+        }
         if let Some(roce) = &mut self.roce {
-            roce.on_window(&context, now_ns, is_parallel, &mut self.sinks);
+            roce.on_window(&context, now_ns, gate, &mut self.sinks);
         }
         if let Some(pauses) = &mut self.pauses {
             pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
@@ -287,16 +291,19 @@ impl Core {
         self.lldp.on_window(&context, self.sinks.lldp.as_mut());
         let chunks = context.decoded.chunks.len();
         if let Some(sink) = &mut self.sinks.tcp {
-            self.tcp_hold.add_window(&context, self.needs.verdicts, is_parallel);
+            self.tcp_hold.add_window(&context, self.needs.verdicts, gate);
+            if gate.is_shut() {
+                return;
+            }
             if self.needs.verdicts {
                 self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places, chunks);
                 self.tcp_hold.judge(&mut self.shards);
             }
-            self.tcp_hold.release(sink);
+            self.tcp_hold.release(sink, gate);
             if self.tcp_hold.held_rows() > self.options.limits.hold_frames {
                 self.shards.iter_mut().for_each(Shard::finish_verdicts);
                 self.tcp_hold.judge(&mut self.shards);
-                self.tcp_hold.release(sink);
+                self.tcp_hold.release(sink, gate);
             }
         } else {
             self.shards.iter_mut().for_each(|shard| shard.judgements.clear());
@@ -327,16 +334,18 @@ impl Core {
         self.fragments.end_window();
     }
 
-    fn decode(&mut self, window: &Window, is_parallel: bool) -> usize {
+    fn decode(&mut self, window: &Window, gate: &mut Gate<'_, '_>) -> usize {
         let used = window.records.len().div_ceil(CHUNK_RECORDS);
         if self.chunks.len() < used {
             self.chunks.resize_with(used, Chunk::default);
             self.tallies.resize_with(used, Tally::default);
         }
         let (config, has_checksums) = (&self.config, self.has_checksums);
-        let work = |((chunk, tally), records): ((&mut Chunk, &mut Tally), &[crate::capture::Record])| {
+        let mut pieces: Vec<_> = self.chunks.iter_mut().zip(&mut self.tallies).take(used).collect();
+        gate.each(&mut pieces, |at, (chunk, tally)| {
+            let records = window.records.chunks(CHUNK_RECORDS).nth(at).unwrap_or(&[]);
             chunk.clear();
-            *tally = Tally::default();
+            **tally = Tally::default();
             for record in records {
                 let bytes = window.bytes(record);
                 decode(record.link, bytes, record.original_bytes, config, chunk);
@@ -345,24 +354,12 @@ impl Core {
                 }
             }
             tally.count(records, chunk);
-        };
-        let chunks = &mut self.chunks[..used];
-        let tallies = &mut self.tallies[..used];
-        match is_parallel {
-            true => chunks
-                .par_iter_mut()
-                .zip(tallies.par_iter_mut())
-                .zip(window.records.par_chunks(CHUNK_RECORDS))
-                .for_each(work),
-            false => {
-                chunks.iter_mut().zip(tallies.iter_mut()).zip(window.records.chunks(CHUNK_RECORDS)).for_each(work);
-            }
-        }
+        });
         used
     }
 
     /// Ends the run: what was held, what is known only now.
-    pub fn finish(&mut self, facts: &CaptureFacts) {
+    pub fn finish(&mut self, facts: &CaptureFacts, gate: &mut Gate<'_, '_>) {
         if let Some(sink) = &mut self.sinks.probes {
             let first = self.first_time_ns;
             self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));
@@ -371,14 +368,20 @@ impl Core {
             let first = self.first_time_ns;
             self.dns.release(None, 0, 0, |done| sink.push(super::dns::row(done, first)));
         }
-        self.shards.iter_mut().for_each(Shard::finish_verdicts);
+        gate.each(&mut self.shards, |_, shard| shard.finish_verdicts());
+        if gate.is_shut() {
+            return;
+        }
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.judge(&mut self.shards);
-            self.tcp_hold.release(sink);
+            self.tcp_hold.release(sink, gate);
         }
-        self.shards.iter_mut().for_each(Shard::finish_stories);
-        finish::flow_tables(self);
-        story::event_table(self);
+        gate.each(&mut self.shards, |_, shard| shard.finish_stories());
+        finish::flow_tables(self, gate);
+        story::event_table(self, gate);
+        if gate.is_shut() {
+            return;
+        }
         if let Some(roce) = &mut self.roce {
             roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -9,6 +10,7 @@ use arrow_schema::SchemaRef;
 use super::core::{Core, Sinks};
 use super::filter::Filter;
 use super::finish::sentence;
+use super::gate::Asker;
 use super::sink::Sink;
 use super::tally::Summary;
 use crate::capture::{CaptureFacts, Input, Reader, Severity, WINDOW_RECORDS, Window};
@@ -88,12 +90,14 @@ impl Engine {
         if self.is_finished {
             return Ok(None);
         }
-        if observer.on_progress(self.done_bytes, self.total_bytes).is_break() {
-            return Err(Error::Cancelled);
+        let stop = AtomicBool::new(false);
+        let mut asker = Asker::new(observer, &stop, (self.done_bytes, self.total_bytes));
+        if asker.is_over() {
+            return self.batches(&stop);
         }
         if !self.is_started {
             self.is_started = true;
-            (self.next, self.failure) = read_joined(&mut self.reader, WINDOW_RECORDS);
+            (self.next, self.failure) = read_joined(&mut self.reader, WINDOW_RECORDS, &mut asker);
         }
         if let Some(error) = self.failure.take_if(|_| self.next.is_none()) {
             return Err(error);
@@ -101,32 +105,29 @@ impl Engine {
         let Some(window) = self.next.take() else {
             self.is_finished = true;
             let (core, facts) = (&mut self.core, self.reader.facts());
-            match &self.pool {
-                Some(pool) => pool.install(|| core.finish(facts)),
-                None => core.finish(facts),
-            }
-            return self.core.take_batches().map(Some);
+            asker.run(self.pool.as_deref(), |gate| core.finish(facts, gate), |_| ());
+            return self.batches(&stop);
         };
         self.done_bytes = window.done_bytes;
         self.total_bytes = window.total_bytes;
         let (core, reader) = (&mut self.core, &mut self.reader);
         // Asked before this window is processed, so that the windows are the same for any number of threads.
         let records = core.wanted_records();
-        let (next, failure) = match &self.pool {
-            None => {
-                core.process(&window, false);
-                drop(window);
-                read_joined(reader, records)
-            }
-            // The next window is read on this thread (it may call back into Python) while the pool works on this one.
-            Some(pool) => pool.in_place_scope(|scope| {
-                scope.spawn(|_| {
-                    core.process(&window, true);
-                });
-                read_joined(reader, records)
-            }),
-        };
-        (self.next, self.failure) = (next, failure);
+        // The next window is read while the pool works on this one.
+        (self.next, self.failure) = asker.run(
+            self.pool.as_deref(),
+            move |gate| core.process(&window, gate),
+            |asker| read_joined(reader, records, asker),
+        );
+        self.batches(&stop)
+    }
+
+    /// What a step gave out. One that was given up is the last.
+    fn batches(&mut self, stop: &AtomicBool) -> Result<Option<Vec<(TableId, RecordBatch)>>, Error> {
+        if stop.load(Ordering::Relaxed) {
+            self.is_finished = true;
+            return Err(Error::Cancelled);
+        }
         self.core.take_batches().map(Some)
     }
 
@@ -157,7 +158,7 @@ pub(crate) fn pool(options: &Options) -> Result<Option<Arc<rayon::ThreadPool>>, 
 }
 
 /// Reads windows until they hold about `records` records together, and says what went wrong behind them.
-fn read_joined(reader: &mut Reader, records: usize) -> (Option<Window>, Option<Error>) {
+fn read_joined(reader: &mut Reader, records: usize, asker: &mut Asker<'_>) -> (Option<Window>, Option<Error>) {
     let mut joined = match reader.next_window() {
         Ok(Some(window)) => window,
         Ok(None) => return (None, None),
@@ -171,7 +172,7 @@ fn read_joined(reader: &mut Reader, records: usize) -> (Option<Window>, Option<E
     for _ in 1..JOINED_WINDOWS {
         let is_trickle = last_records < WINDOW_RECORDS / 2 && last_bytes < TRICKLE_BYTES;
         let is_enough = joined.records.len() + last_records > records || bytes + last_bytes > JOINED_BYTES;
-        if is_trickle || is_enough || joined.buffers.len() > usize::from(u16::MAX) / 2 {
+        if is_trickle || is_enough || joined.buffers.len() > usize::from(u16::MAX) / 2 || asker.is_over() {
             break;
         }
         match reader.next_window() {
@@ -294,6 +295,10 @@ impl MultiScan {
     /// The batches that are ready after one more window of input (often none), or `None` at the end.
     pub fn next_batches(&mut self, observer: &mut dyn Observer) -> Result<Option<Vec<(TableId, RecordBatch)>>, Error> {
         self.engine.step(observer)
+    }
+
+    pub fn summary(&self) -> Summary {
+        self.engine.summary()
     }
 }
 

@@ -7,6 +7,7 @@ mod dns;
 mod engine;
 mod filter;
 mod finish;
+mod gate;
 mod lldp;
 mod lldp_findings;
 mod packet_id;

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use rayon::prelude::*;
-
 use super::core::Context;
+use super::gate::Gate;
 use super::rows::file_no;
 use super::shard::{CHUNK_RECORDS, Shard, TcpOut};
 use super::sink::Sink;
@@ -38,14 +37,10 @@ pub(crate) struct TcpHold {
 
 impl TcpHold {
     /// Builds the rows of a window. With `is_judged` every row waits for its judgement.
-    pub fn add_window(&mut self, context: &Context<'_>, is_judged: bool, is_parallel: bool) {
+    pub fn add_window(&mut self, context: &Context<'_>, is_judged: bool, gate: &mut Gate<'_, '_>) {
         let chunks = context.decoded.chunks;
         let mut built: Vec<Vec<TcpRow>> = (0..chunks.len()).map(|_| self.spare.pop().unwrap_or_default()).collect();
-        let work = |(at, rows): (usize, &mut Vec<TcpRow>)| build_rows(context, at, rows);
-        match is_parallel {
-            true => built.par_iter_mut().enumerate().for_each(work),
-            false => built.iter_mut().enumerate().for_each(work),
-        }
+        gate.each(&mut built, |at, rows| build_rows(context, at, rows));
         for rows in built {
             self.held_rows += rows.len() as u64;
             let pending = if is_judged { rows.len() } else { 0 };
@@ -99,8 +94,8 @@ impl TcpHold {
     }
 
     /// Gives out every row before the first one that still waits.
-    pub fn release(&mut self, sink: &mut Sink<TcpRow>) {
-        while self.blocks.front().is_some_and(|block| block.pending == 0) {
+    pub fn release(&mut self, sink: &mut Sink<TcpRow>, gate: &mut Gate<'_, '_>) {
+        while !gate.is_shut() && self.blocks.front().is_some_and(|block| block.pending == 0) {
             let Some(block) = self.blocks.pop_front() else { return };
             self.base += 1;
             self.held_rows -= block.rows.len() as u64;
