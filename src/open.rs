@@ -167,7 +167,8 @@ impl Capture {
     ) -> Result<Arc<TableData>, Error> {
         let (table, columns) = wanted;
         let is_worth_it = match part {
-            Part::First(_) => self.stored_bytes() >= WHOLE_TABLES_BYTES,
+            // What is found is known at the end, and a scan leaves out what is said of memory.
+            Part::First(_) => self.stored_bytes() >= WHOLE_TABLES_BYTES && *table != TableId::CaptureQuality,
             // A row takes about as much memory as a small frame does in a file.
             Part::Kept(_) => self.stored_bytes() >= self.budget() && FILTERED.contains(table),
         };
