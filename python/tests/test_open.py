@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import PFC, PING, ROCE, TCP, VXLAN, frame_count, repeated, sample
