@@ -170,8 +170,8 @@ def write_table(
         put(row)
     out.flush()
     if shown < len(names):
-        left = ", ".join(names[shown:])
-        print("\n".join(_text.wrapped(f"more columns (see --columns): {left}", room)), file=sys.stderr)
+        others = ", ".join(names[shown:])
+        print("\n".join(_text.wrapped(f"more columns (see --columns): {others}", room)), file=sys.stderr)
 
 
 def _rows(rows: Scan, limit: int | None) -> Iterator[tuple[Any, ...]]:
