@@ -123,7 +123,7 @@ def markdown(title: str, note: str, part: Part) -> list[str]:
 
 GROWTH_NOTE = (
     "Captures of kind `small`, one thread. Series `packets`: more packets of as many flows, which grow longer; series "
-    "`flows`: as many packets of more flows, each of which has fewer, so that opening and ending one is shared by fewer."
+    "`flows`: as many packets of more flows, each of which has fewer to share what its opening and end cost."
 )
 MEMORY_NOTE = (
     "Anonymous memory of the whole process. `convert` writes all tables to Parquet. Captures of kind `bulk`, but for "
