@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness import bench, inputs, report
+from harness import bench, inputs, report, scaling
 from harness.programs import Tools
 
 HERE = Path(__file__).resolve().parent
@@ -38,20 +38,37 @@ def main(arguments: list[str] | None = None) -> int:
     for line in about:
         say(line)
     settings = bench.Settings(options.mode == "full", options.threads, options.timeout, say)
-    outcome = bench.run_all(specs, store, tools, settings, compressed=not options.plain_only)
+    outcome = bench.Outcome()
+    if not options.no_comparison:
+        outcome = bench.run_all(specs, store, tools, settings, compressed=not options.plain_only)
+    # Titles and notes of further parts, what was found, and the bars on it.
+    parts: list[tuple[str, str, scaling.Part, list[report.Bar]]] = []
+    if options.growth or options.mode == "full":
+        part = scaling.measure_growth(options.mode, store, tools, settings, outcome)
+        parts.append(("Growth", scaling.GROWTH_NOTE, part, scaling.growth_bars(part)))
+    if options.memory or options.mode == "full":
+        part = scaling.measure_memory(options.mode, store, tools, settings, outcome)
+        parts.append(("Memory", scaling.MEMORY_NOTE, part, scaling.memory_bars(part)))
     if outcome.failures:
         print("the programs do not agree, so there is nothing to compare:", file=sys.stderr)
         for failure in dict.fromkeys(outcome.failures):
             print(f"  {failure}", file=sys.stderr)
         return 1
-    print(report.text_table(outcome.rows))
-    print()
-    for bar in report.bars(outcome.rows):
+    if outcome.rows:
+        print(report.text_table(outcome.rows) + "\n")
+    sections = [line for title, note, part, _ in parts for line in scaling.markdown(title, note, part)]
+    more_bars = [bar for *_, bars in parts for bar in bars]
+    print("\n".join(sections))
+    for bar in (*report.bars(outcome.rows), *more_bars):
         print(bar.line())
     if options.markdown:
-        options.markdown.write_text(report.markdown(outcome.rows, options.mode, about))
+        notes = report.read_notes(HERE / "notes.md")
+        options.markdown.write_text(
+            report.markdown(outcome.rows, options.mode, about, sections, more_bars, notes), encoding="utf-8"
+        )
     if options.json:
-        options.json.write_text(report.as_json(outcome.rows, options.mode, about))
+        further = {title.lower(): part.rows() for title, _, part, _ in parts}
+        options.json.write_text(report.as_json(outcome.rows, options.mode, about, further, more_bars), encoding="utf-8")
     return 0
 
 
@@ -59,7 +76,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="run.py", description="Compare wirelab with its peers on generated captures.")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", dest="mode", action="store_const", const="quick", help="small inputs, under 90 s")
-    mode.add_argument("--full", dest="mode", action="store_const", const="full", help="626 MB, a million flows")
+    mode.add_argument(
+        "--full", dest="mode", action="store_const", const="full", help="626 MB, a million flows, growth, memory"
+    )
     parser.set_defaults(mode="default")
     scan = os.environ.get("WIRELAB_SCAN")
     parser.add_argument(
@@ -73,6 +92,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--inputs", type=lambda text: text.split(","), help="only these, e.g. bulk,small")
     parser.add_argument("--plain-only", action="store_true", help="no gzip and zstd")
+    parser.add_argument(
+        "--growth", action="store_true", help="also how costs grow with packets and flows (--full does)"
+    )
+    parser.add_argument("--memory", action="store_true", help="also memory at 1 GB and 10 GB of input (--full does)")
+    parser.add_argument("--no-comparison", action="store_true", help="only the parts that --growth and --memory add")
     parser.add_argument("--bulk-mb", type=int, help="size of the bulk capture")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of wirelab's second row")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds after which a peer is left out")

@@ -14,6 +14,8 @@ pub enum Error {
     Io { path: PathBuf, source: std::io::Error },
     /// Writing `path` failed.
     Write { path: PathBuf, source: std::io::Error },
+    /// Tables outgrew the memory they may take, and the folder for temporary files cannot hold them.
+    NoRoom { folder: PathBuf, source: std::io::Error },
     /// The input holds no capture that wirelab reads; `looks_like` says what it seems to be instead.
     NotACapture { path: PathBuf, looks_like: LooksLike },
     /// A stated limit was exceeded and nothing useful could be kept.
@@ -55,6 +57,9 @@ impl Error {
             }
             Self::Write { path, source } => {
                 words::say(lang, "error.write", &[("path", &path.display()), ("reason", source)])
+            }
+            Self::NoRoom { folder, source } => {
+                words::say(lang, "error.no_room", &[("path", &folder.display()), ("reason", source)])
             }
             Self::NotACapture { path, looks_like } => {
                 let what = words::say(lang, looks_like.key(), &[]);
@@ -99,7 +104,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } | Self::Write { source, .. } => Some(source),
+            Self::Io { source, .. } | Self::Write { source, .. } | Self::NoRoom { source, .. } => Some(source),
             Self::Arrow(error) => Some(error),
             _ => None,
         }

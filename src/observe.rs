@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 /// Told how far a run has come; may end it.
 pub trait Observer {
-    /// Called at least once per window of input (at most 16 MiB). `done_bytes` counts input as stored (compressed bytes for
+    /// Called at least once per window of input (at most 16 MiB), and between the parts of the work on it. `done_bytes` counts input as stored (compressed bytes for
     /// a compressed file); `total_bytes` is `None` where the size is not known. `Break` ends the run with
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     fn on_progress(&mut self, done_bytes: u64, total_bytes: Option<u64>) -> ControlFlow<()>;

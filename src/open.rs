@@ -167,7 +167,8 @@ impl Capture {
     ) -> Result<Arc<TableData>, Error> {
         let (table, columns) = wanted;
         let is_worth_it = match part {
-            Part::First(_) => self.stored_bytes() >= WHOLE_TABLES_BYTES,
+            // What is found is known at the end, and a scan leaves out what is said of memory.
+            Part::First(_) => self.stored_bytes() >= WHOLE_TABLES_BYTES && *table != TableId::CaptureQuality,
             // A row takes about as much memory as a small frame does in a file.
             Part::Kept(_) => self.stored_bytes() >= self.budget() && FILTERED.contains(table),
         };
@@ -274,6 +275,17 @@ impl Capture {
         frames: Option<&[(u32, u64)]>,
         comments: &[(u32, u64, &str)],
     ) -> Result<WriteReport, Error> {
+        self.write_observed(path, frames, comments, &mut Unobserved)
+    }
+
+    /// The same, with progress and a way to stop.
+    pub fn write_observed(
+        &self,
+        path: impl AsRef<Path>,
+        frames: Option<&[(u32, u64)]>,
+        comments: &[(u32, u64, &str)],
+        observer: &mut dyn Observer,
+    ) -> Result<WriteReport, Error> {
         let path = path.as_ref();
         let io_error = |error| Error::write(path, error);
         let mut part_name = path.file_name().unwrap_or_default().to_owned();
@@ -282,7 +294,7 @@ impl Capture {
         let part = path.with_file_name(part_name);
         let file = std::fs::File::create(&part).map_err(io_error)?;
         let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
-        let written = self.write_named(&mut out, path, frames, comments);
+        let written = self.write_named(&mut out, path, frames, comments, observer);
         let done = written.and_then(|report| std::fs::rename(&part, path).map(|()| report).map_err(io_error));
         if done.is_err() {
             let _ = std::fs::remove_file(&part);
@@ -297,7 +309,7 @@ impl Capture {
         frames: Option<&[(u32, u64)]>,
         comments: &[(u32, u64, &str)],
     ) -> Result<WriteReport, Error> {
-        self.write_named(out, "-".as_ref(), frames, comments)
+        self.write_named(out, "-".as_ref(), frames, comments, &mut Unobserved)
     }
 
     fn write_named(
@@ -306,9 +318,10 @@ impl Capture {
         name: &Path,
         frames: Option<&[(u32, u64)]>,
         comments: &[(u32, u64, &str)],
+        observer: &mut dyn Observer,
     ) -> Result<WriteReport, Error> {
         let reader = Reader::open(self.inputs(), &self.options.limits)?;
-        write_frames(reader, &Selection::new(frames, comments), out, name)
+        write_frames(reader, &Selection::new(frames, comments), out, name, observer)
     }
 
     pub fn options(&self) -> &Options {

@@ -125,7 +125,7 @@ impl Spilled {
         let map = usize::try_from(bytes)
             .map_err(std::io::Error::other)
             .and_then(|bytes| crate::capture::map(self.writer.get_ref().get_ref(), 0, bytes));
-        let map = map.map_err(|error| Error::write(&self.file.path, error))?;
+        let map = map.map_err(|error| self.file.no_room(error))?;
         let mut buffer = Buffer::from(bytes::Bytes::from_owner(Mapped { map, _file: self.file }));
         let mut decoder = StreamDecoder::new();
         let mut batches = Vec::new();
@@ -164,18 +164,22 @@ impl Temporary {
             match create(&path) {
                 Ok(file) => {
                     #[cfg(unix)]
-                    std::fs::remove_file(&path).map_err(|error| Error::write(&path, error))?;
+                    std::fs::remove_file(&path).map_err(|error| Self { path: path.clone() }.no_room(error))?;
                     return Ok((Self { path }, file));
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Error::write(&path, error)),
+                Err(error) => return Err(Self { path }.no_room(error)),
             }
         }
     }
 
+    fn no_room(&self, source: std::io::Error) -> Error {
+        Error::NoRoom { folder: self.path.parent().unwrap_or(&self.path).to_path_buf(), source }
+    }
+
     fn failed(&self, error: ArrowError) -> Error {
         match error {
-            ArrowError::IoError(_, source) => Error::write(&self.path, source),
+            ArrowError::IoError(_, source) => self.no_room(source),
             other => Error::Arrow(other),
         }
     }

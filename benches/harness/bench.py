@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,16 +81,16 @@ def _run_capture(capture: Capture, sliced: Capture | None, tools: Tools, setting
     if sliced is not None:
         # The bare loop's answer on the slice is what programs that read only the slice are held against.
         slice_row = Row(sliced, programs.bare(tools, sliced))
-        slice_facts["bare loop"] = _run_once(slice_row, tools, settings, outcome) or {}
+        slice_facts["bare loop"] = run_once(slice_row, tools, settings, outcome) or {}
         slice_facts[checks.GENERATOR] = {"frames": sliced.frames}
-    _warm(capture.path)
+    warm(capture.path)
     for repetition in range(REPETITIONS):
         # Round about, not one program after the other: what else the machine does then hits all alike.
         for row in rows:
-            if repetition > 0 and not _is_worth_repeating(row):
+            if repetition > 0 and not is_worth_repeating(row):
                 continue
             settings.say(f"{capture.name}: {row.program.name}" + (f" ({repetition + 1})" if repetition else ""))
-            facts = _run_once(row, tools, settings, outcome)
+            facts = run_once(row, tools, settings, outcome)
             if facts is None:
                 continue
             into = facts_by_source if row.program.frames is None else slice_facts
@@ -102,7 +103,7 @@ def _run_capture(capture: Capture, sliced: Capture | None, tools: Tools, setting
     outcome.rows += [row for row in rows if row.costs]
 
 
-def _run_once(row: Row, tools: Tools, settings: Settings, outcome: Outcome) -> Facts | None:
+def run_once(row: Row, tools: Tools, settings: Settings, outcome: Outcome) -> Facts | None:
     """Runs a program, notes its cost, and returns what it says; None if it failed or took too long."""
     program = row.program
     stdout, stderr = (tools.folder / f"{name}-{os.getpid()}.tmp" for name in ("stdout", "stderr"))
@@ -110,6 +111,7 @@ def _run_once(row: Row, tools: Tools, settings: Settings, outcome: Outcome) -> F
     # Decompressors write what they unpack; where it goes is not their cost.
     sink = Path("/dev/null") if not program.needs and Path("/dev/null").exists() else stdout
     try:
+        _remove(program.makes)
         done = measure.run(program.command, sink, stderr, program.environment, settings.timeout_s)
         if done.is_over_time:
             line = f"{label}: not done after {settings.timeout_s:.0f} s"
@@ -134,10 +136,16 @@ def _run_once(row: Row, tools: Tools, settings: Settings, outcome: Outcome) -> F
     finally:
         stdout.unlink(missing_ok=True)
         stderr.unlink(missing_ok=True)
+        _remove(program.makes)
 
 
-def _is_worth_repeating(row: Row) -> bool:
+def is_worth_repeating(row: Row) -> bool:
     return bool(row.costs) and not row.program.runs_once and row.costs[0].wall_s <= FAST_S
+
+
+def _remove(folder: Path | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _without_setup(cost: Cost, setup_s: float) -> Cost:
@@ -147,7 +155,7 @@ def _without_setup(cost: Cost, setup_s: float) -> Cost:
     return Cost(wall_s, cpu_s, cost.peak_rss_bytes, cost.peak_anon_bytes)
 
 
-def _warm(path: Path) -> None:
+def warm(path: Path) -> None:
     """Brings the file into the page cache: disks are not what is compared."""
     with path.open("rb", buffering=0) as file:
         while file.read(1 << 22):

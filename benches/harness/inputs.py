@@ -83,13 +83,16 @@ class Store:
         self._generator_digest = hashlib.sha256(generator.read_bytes()).hexdigest()[:10]
         folder.mkdir(parents=True, exist_ok=True)
 
+    def has(self, spec: Spec) -> bool:
+        path = self._path(spec)
+        return path.exists() and path.with_suffix(".json").exists()
+
     def capture(self, spec: Spec) -> Capture:
-        words = "-".join(f"{name}{value}" for name, value in spec.options.items())
-        path = self.folder / f"{spec.kind}-{words}-seed{SEED}-{self._generator_digest}.pcap"
+        path = self._path(spec)
         account = path.with_suffix(".json")
-        if not (path.exists() and account.exists()):
+        if not self.has(spec):
             self._say(f"making {path.name}")
-            for outdated in self.folder.glob(f"{spec.kind}-{words}-seed{SEED}-*"):
+            for outdated in self.folder.glob(f"{_name(spec)}-*"):
                 outdated.unlink()
             partial = path.with_suffix(".partial")
             command = [str(self._generator), "generate", spec.kind, "--out", str(partial), "--seed", str(SEED)]
@@ -99,6 +102,9 @@ class Store:
             partial.replace(path)
             _write_text(account, done.stdout)
         return Capture(spec.name, spec.kind, path, json.loads(account.read_text()))
+
+    def _path(self, spec: Spec) -> Path:
+        return self.folder / f"{_name(spec)}-{self._generator_digest}.pcap"
 
     def compressed(self, capture: Capture, compression: str) -> Capture | None:
         """The capture as .gz or .zst; None where nothing here can write it."""
@@ -112,6 +118,14 @@ class Store:
             partial.replace(path)
         return Capture(f"{capture.name}{suffix}", capture.kind, path, capture.truth, compression)
 
+    def room_bytes(self) -> int:
+        """What is free where captures are kept."""
+        return shutil.disk_usage(self.folder).free
+
+    def remove(self, capture: Capture) -> None:
+        capture.path.unlink(missing_ok=True)
+        capture.path.with_suffix(".json").unlink(missing_ok=True)
+
     def slice(self, capture: Capture) -> Capture:
         """The first frames of a capture, for programs too slow for all of it."""
         path = capture.path.with_name(f"{capture.path.stem}-first{SLICE_FRAMES}.pcap")
@@ -121,6 +135,11 @@ class Store:
             partial.replace(path)
         frames = min(SLICE_FRAMES, capture.frames)
         return Capture(capture.name, capture.kind, path, {"frames": frames, "bytes": path.stat().st_size})
+
+
+def _name(spec: Spec) -> str:
+    words = "-".join(f"{name}{value}" for name, value in spec.options.items())
+    return f"{spec.kind}-{words}-seed{SEED}"
 
 
 def _write_text(path: Path, text: str) -> None:

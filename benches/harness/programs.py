@@ -16,6 +16,15 @@ from .inputs import Capture
 # A fact's name and its value, e.g. {"frames": 2000000}. Facts of one name must be equal whoever says them.
 Facts = dict[str, int]
 
+# What wirelab computes in its first row.
+TCP = "packets,tcp,tcp_flows"
+ALL_TCP = "packets,tcp,tcp_flows,tcp_events"
+ALL_ROCE = "packets,roce,roce_qps,roce_messages,roce_intervals,roce_events"
+CHECKSUMS = "packets and checksums"
+DECODING = "decoding alone"
+COUNTING = "SELECT count(*) FROM packets"
+CONVERTING = "convert"
+
 KEY_FIELDS = ("tcp.stream", "infiniband.bth.opcode", "tcp.analysis.retransmission")
 # The columns of wirelab's `packets` table.
 PACKET_FIELDS = [
@@ -113,6 +122,8 @@ class Program:
     runs_once: bool = False
     # The program reports what starting its interpreter cost; that is taken off.
     reports_setup: bool = False
+    # A folder that the program makes: removed before it runs and after.
+    makes: Path | None = None
 
     @property
     def is_wirelab(self) -> bool:
@@ -161,19 +172,25 @@ class Tools:
 def for_capture(tools: Tools, capture: Capture, sliced: Capture | None, threads: int, full: bool) -> list[Program]:
     """The programs that can read a capture; the first is wirelab's full work, which the others are compared with."""
     if capture.compression is not None:
-        programs = [wirelab(tools, capture, "packets,tcp,tcp_flows", 1)]
+        programs = [wirelab(tools, capture, TCP, 1)]
+        if threads > 1:
+            programs.append(wirelab(tools, capture, TCP, threads))
         if shutil.which(capture.compression):
             programs.append(decompressor(capture.compression, capture))
         if full and tools.tshark:
             programs.append(tshark(tools, capture))
         return programs
     if capture.kind == "roce":
-        programs = [wirelab(tools, capture, "packets,roce", 1), wirelab(tools, capture, "packets", 1)]
+        programs = [wirelab(tools, capture, "packets,roce", 1), wirelab(tools, capture, ALL_ROCE, 1, "all RoCE tables")]
     else:
-        programs = [wirelab(tools, capture, "packets,tcp,tcp_flows", 1)]
+        programs = [wirelab(tools, capture, TCP, 1)]
         if threads > 1:
-            programs.append(wirelab(tools, capture, "packets,tcp,tcp_flows", threads))
-        programs.append(wirelab(tools, capture, "packets", 1))
+            programs.append(wirelab(tools, capture, TCP, threads))
+    if capture.kind == "bulk":
+        programs.append(wirelab(tools, capture, ALL_TCP, 1, "all TCP tables"))
+    programs.append(wirelab(tools, capture, "packets", 1))
+    if capture.kind in ("bulk", "small"):
+        programs += [verifying(tools, capture), decoding(tools, capture), counting(tools, capture)]
     programs += [bare(tools, capture), touch(tools, capture)]
     if tools.tcptrace and capture.kind not in ("roce", "vxlan"):
         programs.append(tcptrace(tools, capture))
@@ -190,12 +207,41 @@ def for_capture(tools: Tools, capture: Capture, sliced: Capture | None, threads:
     return programs
 
 
-def wirelab(tools: Tools, capture: Capture, tables: str, threads: int) -> Program:
+def wirelab(tools: Tools, capture: Capture, tables: str, threads: int, label: str | None = None) -> Program:
     command = [str(tools.wirelab_scan), str(capture.path), "--tables", tables, "--threads", str(threads)]
-    plural = "thread" if threads == 1 else "threads"
     # The table of a row count is the fact's name, but for `packets`, whose rows are frames.
     needs = tuple("frames" if table == "packets" else table for table in tables.split(","))
-    return Program(f"wirelab {tables.replace(',', '+')}, {threads} {plural}", command, read_wirelab, needs)
+    name = wirelab_name(label or tables.replace(",", "+"), threads)
+    return Program(name, command, read_wirelab, needs)
+
+
+def wirelab_name(label: str, threads: int) -> str:
+    return f"wirelab {label}, {threads} {'thread' if threads == 1 else 'threads'}"
+
+
+def verifying(tools: Tools, capture: Capture) -> Program:
+    """Table `packets` with every checksum verified; the other rows leave them alone."""
+    command = [str(tools.wirelab_scan), str(capture.path), "--tables", "packets", "--threads", "1"]
+    return Program(wirelab_name(CHECKSUMS, 1), [*command, "--checksums", "on"], read_wirelab, ("frames",))
+
+
+def decoding(tools: Tools, capture: Capture) -> Program:
+    """Every frame is decoded, and nothing is kept."""
+    command = [str(tools.wirelab_scan), str(capture.path), "--threads", "1"]
+    return Program(wirelab_name(DECODING, 1), command, read_wirelab, ("frames",))
+
+
+def counting(tools: Tools, capture: Capture) -> Program:
+    command = [str(tools.wirelab_scan), str(capture.path), "--threads", "1", "--sql", "SELECT count(*) FROM packets"]
+    return Program(wirelab_name(COUNTING, 1), command, read_wirelab, ("frames",))
+
+
+def converting(tools: Tools, capture: Capture, threads: int) -> Program:
+    """All tables, written to a dataset of Parquet files."""
+    folder = tools.folder / f"dataset-{os.getpid()}"
+    command = [str(tools.wirelab_scan), str(capture.path), "--convert", str(folder), "--threads", str(threads)]
+    needs = ("frames", "tcp", "tcp_flows")
+    return Program(wirelab_name(CONVERTING, threads), command, read_wirelab, needs, makes=folder)
 
 
 def bare(tools: Tools, capture: Capture) -> Program:
@@ -239,6 +285,10 @@ def decompressor(name: str, capture: Capture) -> Program:
 
 def read_wirelab(stdout: Path) -> Facts:
     said = json.loads(stdout.read_text())
+    if "answer" in said:
+        return {"frames": int(said["answer"])}
+    if "frames" in said:
+        return {"frames": int(said["frames"])}
     facts = {("frames" if table == "packets" else table): int(rows) for table, rows in said["rows"].items()}
     for optional in ("ws_retransmissions", "repeated_segments"):
         if optional in said:

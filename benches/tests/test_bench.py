@@ -13,7 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import run  # noqa: E402
-from harness import checks, measure, programs  # noqa: E402
+from harness import bench as bench_run  # noqa: E402
+from harness import checks, inputs, measure, programs, report, scaling  # noqa: E402
 
 PEERS = os.environ.get("WIRELAB_BENCH_PEERS")
 needs_peers = pytest.mark.skipif(not PEERS, reason="WIRELAB_BENCH_PEERS names no wirelab-bench program")
@@ -108,9 +109,22 @@ def fake_scan(folder: Path, wrong_tcp_by: int, text: str | None = None) -> Path:
     script.write_text(
         f"""#!{sys.executable}
 import json, subprocess, sys
+from collections import defaultdict
+from pathlib import Path
 said = json.loads(subprocess.check_output([{PEERS!r}, "bare", sys.argv[1]]))
-rows = {{"packets": said["frames"], "tcp": said["tcp"] + {wrong_tcp_by}, "tcp_flows": 8, "roce": said["roce"]}}
-print({text!r} or json.dumps({{"rows": {{table: rows[table] for table in sys.argv[3].split(",")}}}}))
+flows = json.loads(Path(sys.argv[1]).with_suffix(".json").read_text())["tcp_flows"]
+known = {{"packets": said["frames"], "tcp": said["tcp"] + {wrong_tcp_by}, "tcp_flows": flows, "roce": said["roce"]}}
+rows = defaultdict(int, known)
+options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+if "--convert" in options:
+    Path(options["--convert"]).mkdir()
+if "--sql" in options:
+    said = {{"answer": rows["packets"]}}
+elif "--tables" in options or "--convert" in options:
+    said = {{"rows": {{table: rows[table] for table in options.get("--tables", "packets,tcp,tcp_flows").split(",")}}}}
+else:
+    said = {{"frames": rows["packets"]}}
+print({text!r} or json.dumps(said))
 """
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -157,3 +171,105 @@ def test_a_call_without_wirelab_is_at_fault(tmp_path: Path, capsys: pytest.Captu
     true = shutil.which("true") or sys.executable
     assert run.main(["--quick", "--wirelab", str(tmp_path / "none"), "--peers", true]) == 2
     assert "--wirelab" in capsys.readouterr().err
+
+
+def row(name: str, program: str, cpu_s: float, wall_s: float = 1.0, compression: str | None = None) -> bench_run.Row:
+    truth = {"frames": 1_000_000, "bytes": 2_000_000_000}
+    capture = inputs.Capture(name, name.split(".")[0], Path("none"), truth, compression)
+    costs = [measure.Cost(wall_s, cpu_s, None, 100 << 20)]
+    return bench_run.Row(capture, programs.Program(program, [], lambda _: {}, ()), costs)
+
+
+def value_of(bars: list[report.Bar], text: str) -> tuple[float, bool]:
+    (bar,) = (bar for bar in bars if text in bar.text)
+    return round(bar.value, 3), bar.is_met
+
+
+def test_bars_compare_what_they_say_they_compare() -> None:
+    bars = report.bars(
+        [
+            row("bulk", "wirelab packets+tcp+tcp_flows, 1 thread", 1.0, wall_s=1.0),
+            row("bulk", "wirelab packets+tcp+tcp_flows, 2 threads", 1.1, wall_s=0.5),
+            row("bulk", "wirelab all TCP tables, 1 thread", 2.0),
+            row("bulk", "wirelab packets, 1 thread", 0.5),
+            row("bulk", "wirelab packets and checksums, 1 thread", 0.9),
+            row("bulk", "wirelab decoding alone, 1 thread", 0.4),
+            row("bulk", "wirelab SELECT count(*) FROM packets, 1 thread", 0.48),
+            row("bulk", "bare loop", 0.25),
+            row("bulk", "nfstream", 12.0),
+            row("bulk.gz", "wirelab packets+tcp+tcp_flows, 1 thread", 3.0, 3.0, "gzip"),
+            row("bulk.gz", "wirelab packets+tcp+tcp_flows, 2 threads", 3.0, 1.5, "gzip"),
+            row("bulk.gz", "gzip -dc", 1.0, 1.25, "gzip"),
+            row("roce", "wirelab packets+roce, 1 thread", 1.5),
+            row("roce", "wirelab all RoCE tables, 1 thread", 4.5),
+        ]
+    )
+    assert value_of(bars, "bulk: nfstream") == (12.0, True)
+    assert value_of(bars, "bulk: wirelab's CPU over the bare loop's") == (4.0, False)
+    assert value_of(bars, "packets alone over the bare loop's") == (2.0, True)
+    assert value_of(bars, "speed of two threads over one") == (2.0, True)
+    assert value_of(bars, "count(*) FROM packets over that of decoding alone") == (1.2, False)
+    assert value_of(bars, "checksums, GB/s") == (5.0, True)
+    assert value_of(bars, "bulk.gz: wall time of two threads over that of gzip -dc") == (1.2, False)
+    assert value_of(bars, "packets and headers: roce over bulk TCP") == (1.5, True)
+    assert value_of(bars, "all tables: roce over bulk TCP") == (2.25, False)
+    assert "MISSED" not in next(bar.line() for bar in bars if "checksums" in bar.text), "no bar is set for it"
+
+
+def test_growth_and_memory_are_flat_or_missed() -> None:
+    def part(figures: list[tuple[str, int, float, int]]) -> scaling.Part:
+        points = []
+        for series, size, cpu_s, peak_bytes in figures:
+            one = row("small", "wirelab packets, 1 thread", cpu_s)
+            one.costs = [measure.Cost(1.0, cpu_s, None, peak_bytes)]
+            points.append(scaling.Point(series, size, 10, [one]))
+        return scaling.Part(points)
+
+    growth = scaling.growth_bars(part([("packets", 1, 1.0, 1), ("packets", 10, 1.3, 1), ("packets", 100, 1.1, 1)]))
+    assert [(round(bar.value, 3), bar.is_met) for bar in growth] == [(1.3, False)]
+    memory = scaling.memory_bars(part([("bytes", 1, 1.0, 100 << 20), ("bytes", 10, 1.0, 110 << 20)]))
+    assert [(round(bar.value, 3), bar.is_met) for bar in memory] == [(1.1, True), (100.0, True), (110.0, True)]
+    assert not scaling.memory_bars(part([("flows", 1_000_000, 1.0, 2 << 30)]))[0].is_met
+
+
+def test_notes_stand_behind_the_bars_without_their_comments(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("<!-- how to\nwrite -->\n- bulk: because\n")
+    notes = report.read_notes(tmp_path / "notes.md")
+    assert notes == "- bulk: because" and report.read_notes(tmp_path / "none.md") == ""
+    page = report.markdown([], "quick", [], notes=notes)
+    assert page.endswith("## Why bars are missed\n\n- bulk: because\n")
+    assert "## Why" not in report.markdown([], "quick", [])
+
+
+@needs_peers
+@pytest.mark.parametrize("room_bytes", [1 << 40, 0])
+def test_large_captures_go_and_those_without_room_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, room_bytes: int
+) -> None:
+    small = inputs.Spec("small", "small", {"packets": 3_000, "flows": 100})
+    bulk = inputs.Spec("bulk", "bulk", {"bytes": 1_000_000, "flows": 8})
+    monkeypatch.setattr(scaling, "growth_specs", lambda _: [("packets", 3_000, small)])
+    monkeypatch.setattr(scaling, "memory_specs", lambda _: [("bytes", 1_000_000, bulk), ("flows", 100, small)])
+    monkeypatch.setattr(scaling, "KEPT_BYTES", 0)
+    monkeypatch.setattr(inputs.Store, "room_bytes", lambda _: room_bytes)
+    options = ["--quick", "--growth", "--memory", "--no-comparison", "--threads", "1", "--dir", str(tmp_path / "kept")]
+    options += ["--wirelab", str(fake_scan(tmp_path, 0)), "--peers", str(PEERS), "--markdown", str(tmp_path / "out.md")]
+    assert run.main(options) == 0
+    page = (tmp_path / "out.md").read_text()
+    said = capsys.readouterr()
+    if room_bytes:
+        assert "| bytes |" in page and "| wirelab convert, 1 thread |" in page and "left out" not in page
+        assert page.count("| wirelab tcp_flows, 1 thread |") == 1
+        assert page.count("MiB at 100 flows") == 2 and "MiB at 100 flows" in said.out
+    else:
+        assert page.count("left out, 0.2 GB are needed and 0.0 GB are free") == 3 and "| bytes |" not in page
+    assert [path.name for path in (tmp_path / "kept").iterdir() if path.suffix != ".tmp"] == []
+
+
+@needs_peers
+def test_parts_whose_answers_differ_fail_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--quick", "--memory", "--no-comparison", "--dir", str(tmp_path / "kept"), "--peers", str(PEERS)]
+    assert run.main([*options, "--wirelab", str(fake_scan(tmp_path, 1))]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and "bytes 30,000,000: tcp:" in said.err
+    assert not [path for path in (tmp_path / "kept").iterdir() if path.is_dir()], "datasets are removed"

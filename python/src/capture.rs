@@ -69,7 +69,7 @@ impl Capture {
     ) -> PyResult<(u64, u64, u64, u64)> {
         let comments: Vec<_> = comments.iter().map(|(file, frame, text)| (*file, *frame, text.as_str())).collect();
         let report = PyObserver::new(None, Raised::default())
-            .run(py, |_| self.capture.write(&path, frames.as_deref(), &comments))?;
+            .run(py, |observer| self.capture.write_observed(&path, frames.as_deref(), &comments, observer))?;
         Ok((report.frames, report.comments, report.comments_left_out, report.records_left_out))
     }
 }

@@ -43,8 +43,9 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let message = error.message(Lang::En);
     let raised = match error {
         Error::Io { path, source } | Error::Write { path, source } => {
-            os_error(py, &path.display().to_string(), source)?
+            os_error(py, &path.display().to_string(), source, None)?
         }
+        Error::NoRoom { folder, source } => os_error(py, &folder.display().to_string(), source, Some(&message))?,
         Error::NotACapture { path, looks_like } => {
             let raised = named(py, "NotACaptureError", &message)?;
             raised.value(py).setattr("path", path.display().to_string())?;
@@ -77,8 +78,8 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(raised)
 }
 
-/// `OSError(errno, text, file name)` makes the right subclass by itself.
-fn os_error(py: Python<'_>, path: &str, source: &std::io::Error) -> PyResult<PyErr> {
+/// `OSError(errno, text, file name)` makes the right subclass by itself. The text is the system's, or `message`.
+fn os_error(py: Python<'_>, path: &str, source: &std::io::Error, message: Option<&str>) -> PyResult<PyErr> {
     let symbol = match source.kind() {
         ErrorKind::NotFound => Some("ENOENT"),
         ErrorKind::PermissionDenied => Some("EACCES"),
@@ -94,10 +95,13 @@ fn os_error(py: Python<'_>, path: &str, source: &std::io::Error) -> PyResult<PyE
     };
     Ok(match number {
         Some(number) => {
-            let text: String = py.import("os")?.call_method1("strerror", (number,))?.extract()?;
+            let text = match message {
+                Some(message) => message.to_owned(),
+                None => py.import("os")?.call_method1("strerror", (number,))?.extract()?,
+            };
             PyErr::from_value(py.get_type::<PyOSError>().call1((number, text, path))?)
         }
-        None => PyOSError::new_err(format!("{path}: {source}")),
+        None => PyOSError::new_err(message.map_or_else(|| format!("{path}: {source}"), str::to_owned)),
     })
 }
 

@@ -33,7 +33,11 @@ pub fn match_captures<'py>(
     let mut observer = PyObserver::new(progress, raised);
     let (data, summary) = observer.run(py, |observer| {
         let matches = wirelab::match_captures(a, b, &options, observer)?;
-        let batches = matches.batches(is_unmatched_only).collect::<Result<_, _>>()?;
+        let mut batches = Vec::new();
+        for batch in matches.batches(is_unmatched_only) {
+            observer.go_on()?;
+            batches.push(batch?);
+        }
         Ok((TableData { schema: matches.schema(), batches }, matches.summary().clone()))
     })?;
     observer.finish(py)?;

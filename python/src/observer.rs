@@ -65,6 +65,12 @@ impl PyObserver {
         self.raised.clone()
     }
 
+    /// Asked where nothing is read.
+    pub fn go_on(&mut self) -> Result<(), Error> {
+        let (done_bytes, total_bytes) = self.last;
+        if self.on_progress(done_bytes, total_bytes).is_break() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
     /// Tells of the end, once.
     pub fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         let (done_bytes, total_bytes) = self.last;

@@ -53,7 +53,10 @@ impl Table {
         let mut observer = PyObserver::new(None, Raised::default());
         let writer = PyWriter { out, raised: observer.raised() };
         let mut batches = self.0.batches.iter().cloned();
-        observer.run(py, |_| write_all(&self.0.schema, || Ok(batches.next()), writer, format, limit))
+        observer.run(py, |observer| {
+            let next = || observer.go_on().map(|()| batches.next());
+            write_all(&self.0.schema, next, writer, format, limit)
+        })
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -53,6 +55,15 @@ def repeated(path: Path, target: Path, least_bytes: int) -> Path:
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Enough small frames for a scan of several seconds on one thread."""
     return repeated(PING, tmp_path_factory.mktemp("large") / "large.pcap", 400_000_000)
+
+
+@pytest.fixture(scope="session")
+def large_gz(large: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, compressed with gzip."""
+    path = tmp_path_factory.mktemp("large_gz") / "large.pcap.gz"
+    with large.open("rb") as plain, gzip.open(path, "wb", compresslevel=1) as packed:
+        shutil.copyfileobj(plain, packed, 1 << 20)
+    return path
 
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]

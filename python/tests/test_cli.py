@@ -145,6 +145,47 @@ def test_a_table_for_people_lines_up_and_takes_filters(wirelab: Run) -> None:
     assert len(whole) == 1 + frame_count(PING) and whole[0].split() == wl.open(PING).packets.columns
 
 
+def test_no_word_of_a_long_cell_is_lost(wirelab: Run) -> None:
+    messages = wl.open(TCP).tcp_events.to_arrow()["message_en"].to_pylist()
+    assert max(map(len, messages)) > 80
+    columns = ["--columns", "frame_no,message_en,kind"]
+    piped = wirelab("table", "tcp_events", TCP, *columns).stdout.decode().splitlines()
+    assert len(piped) == 1 + len(messages)
+    assert all(message in line for message, line in zip(messages, piped[1:], strict=True))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+@pytest.mark.parametrize("columns", [None, "frame_no,message_en,message_zh"])
+def test_on_a_screen_long_cells_go_on_in_the_next_line(columns: str | None) -> None:
+    import pty
+
+    messages = wl.open(TCP).tcp_events.to_arrow()["message_en"].to_pylist()[:3]
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "wirelab", "table", "tcp_events", str(TCP), "--limit", "3"]
+    command += ["--columns", columns] if columns else []
+    environment = {**os.environ, "COLUMNS": "130"}
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:
+        pass  # How Linux says that the other end is closed.
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    lines = shown.decode().splitlines()
+    if columns is None:
+        assert len(lines) == 4 and all(len(line) <= 130 for line in lines)
+        assert b"more columns (see --columns): " in process.stderr.read()
+    else:
+        assert len(lines) > 4
+        # The column of the message begins where its name does; its words are all there, in order.
+        start, end = lines[0].index("message_en"), lines[0].index("message_zh")
+        told = " ".join(line[start:end].strip() for line in lines[1:])
+        assert " ".join(told.split()) == " ".join(messages)
+
+
 def test_time_filters_take_text_and_nanoseconds(wirelab: Run) -> None:
     summary = wl.open(PING).summary
     time = summary.first_time_ns + 1

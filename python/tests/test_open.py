@@ -4,9 +4,10 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import PFC, PING, ROCE, TCP, VXLAN, frame_count, sample
+from conftest import PFC, PING, ROCE, TCP, VXLAN, frame_count, repeated, sample
 
 import wirelab as wl
 
@@ -214,12 +215,43 @@ def test_a_folder_for_temporary_files_that_is_missing_is_named() -> None:
     code = f"""
 import wirelab as wl
 try: wl.open({str(TCP)!r}, memory_budget=1).tcp.num_rows
-except FileNotFoundError as error: assert error.filename.startswith("/no/such/folder/wirelab-"), error
+except FileNotFoundError as error:
+    assert error.filename == "/no/such/folder" and "Set TMPDIR to a folder with more room" in str(error), error
+    assert "wirelab convert" in str(error) and "TMPDIR" in error.messages["zh"], error.messages
 else: raise SystemExit("it was written")
 """
     environment = {**os.environ, "TMPDIR": "/no/such/folder"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of a process")
+def test_a_full_folder_for_temporary_files_is_told_with_what_to_do_and_left_empty(tmp_path: Path) -> None:
+    code = f"""
+import errno, resource, wirelab as wl
+# Writing beyond it fails as on a full disk; Python ignores the signal.
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+try: wl.open({str(TCP)!r}, memory_budget=1).tcp.num_rows
+except OSError as error:
+    assert error.errno == errno.EFBIG and error.filename == {str(tmp_path)!r}, error
+    assert "Set TMPDIR to a folder with more room" in str(error), error
+else: raise SystemExit("it was written")
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_finding_on_memory_comes_whichever_way_it_is_asked_for(tmp_path: Path) -> None:
+    # Of a capture of this size a query reads only what it needs.
+    large = repeated(TCP, tmp_path / "large.pcap", 70_000_000)
+    size = frame_count(large) * 170
+    for query in ("", " LIMIT 50", " WHERE code = 'large_tables'", " ORDER BY code LIMIT 50 OFFSET 0"):
+        cap = wl.open(large, memory_budget=1_000_000)
+        rows = cap.sql(f"SELECT code, message_en FROM capture_quality{query}").to_arrow().to_pylist()
+        (message,) = (row["message_en"] for row in rows if row["code"] == "large_tables")
+        assert f"about {-(-size // 1_000_000)} MB, more than the 1 MB" in message, (query, message)
 
 
 def test_nothing_goes_to_standard_error_or_output() -> None:

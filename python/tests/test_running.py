@@ -135,7 +135,7 @@ def interrupted(code: str, wait_s: float = 0.5, **options: object) -> tuple[floa
 
 
 CATCH = """
-import signal, sys, wirelab as wl
+import os, signal, sys, wirelab as wl
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("begun", flush=True)
 try:
@@ -160,13 +160,17 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals are sent as on PO
         "__import__('pyarrow').table(wl.scan([PATH] * 3, columns=['frame_no'], host=NOBODY, threads=1))",
         "__import__('polars').DataFrame(wl.scan([PATH] * 3, columns=['frame_no'], host=NOBODY, threads=1))",
         "wl.scan([PATH] * 3, threads=1).write(open('/dev/null', 'wb'), 'csv')",
+        "wl.open(PATH, threads=2, memory_budget=1_000_000).packets.num_rows",
+        "wl.match(PATH, PATH)",
+        "wl.open(*[PATH] * 3).write(os.path.join(os.environ['TMPDIR'], 'out.pcapng'))",
     ],
 )
-def test_ctrl_c_ends_a_long_run_within_a_second(large: Path, call: str) -> None:
+def test_ctrl_c_ends_a_long_run_within_a_second(large: Path, tmp_path: Path, call: str) -> None:
     code = CATCH.format(call=call.replace("PATH", repr(str(large))).replace("NOBODY", repr(NOBODY)))
-    took, done = interrupted(code)
+    took, done = interrupted(code, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert done.stdout == "interrupted\n", done
     assert took < 1.0
+    assert list(tmp_path.iterdir()) == []
 
 
 @posix
@@ -194,17 +198,43 @@ def test_ctrl_c_ends_the_wait_for_a_named_pipe(tmp_path: Path) -> None:
 
 
 @posix
-def test_ctrl_c_ends_the_command_line_without_a_traceback(large: Path) -> None:
+@pytest.mark.parametrize("packing", ["plain", "gzip"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["info", "--threads", "1"],
+        ["sql", "select count(*), max(ttl) from packets"],
+        ["match"],
+        ["table", "packets", "--format", "csv"],
+        ["convert", "-o", "OUT"],
+    ],
+)
+def test_ctrl_c_ends_the_command_line_without_a_traceback(
+    large: Path, large_gz: Path, tmp_path: Path, words: list[str], packing: str
+) -> None:
+    path = str(large if packing == "plain" else large_gz)
+    files = {"info": [path] * 3, "match": [path, path]}.get(words[0], [path])
+    words = [word.replace("OUT", str(tmp_path / "out")) for word in words]
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
     code = f"""
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from wirelab.cli import main
 print("begun", flush=True)
-sys.exit(main(["info", "--threads", "1", *[{str(large)!r}] * 3]))
+sys.stdout = open("/dev/null", "w")
+sys.exit(main({[*words, *files]!r}))
 """
-    took, done = interrupted(code)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    took, done = interrupted(code, env={**os.environ, "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"})
+    assert (done.returncode, done.stdout) == (130, "")
+    if words[0] == "convert":
+        assert done.stderr.count("\n") == 1 and "the same command does the rest" in done.stderr
+        assert list((tmp_path / "out" / "_wirelab" / "part").iterdir()) == []
+        assert list((tmp_path / "out").rglob("*.parquet")) == []
+    else:
+        assert done.stderr == ""
     assert took < 1.0
+    assert list(temporary.iterdir()) == []
 
 
 @posix

@@ -32,7 +32,7 @@ const KNOWN_BY_BYTES: usize = 4_096;
 const DECODERS_BYTES: u64 = 512 << 20;
 
 /// Reads a capture of one or more inputs in the order of time.
-pub(crate) struct Reader {
+pub struct Reader {
     limits: Limits,
     share: Share,
     pending: VecDeque<Pending>,

@@ -26,7 +26,9 @@ pub use sniff::LooksLike;
 pub use write::WriteReport;
 
 pub(crate) use buffer::Buffer;
-pub(crate) use fileset::Reader;
+/// Not part of the interface: what reads windows, for measuring it alone.
+#[doc(hidden)]
+pub use fileset::Reader;
 #[cfg(feature = "convert")]
 pub(crate) use lane::ring_of;
 pub(crate) use record::{CaptureFacts, FileFacts};

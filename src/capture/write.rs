@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use super::fileset::Reader;
 use super::record::{Interface, LinkType, Record};
 use crate::error::Error;
+use crate::observe::Observer;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -77,6 +78,7 @@ pub(crate) fn write_frames(
     selection: &Selection<'_>,
     out: &mut dyn Write,
     out_name: &std::path::Path,
+    observer: &mut dyn Observer,
 ) -> Result<WriteReport, Error> {
     let io_error = |error| Error::io(out_name, error);
     let mut writer = Writer { out, section: Vec::new(), block: Vec::new(), latest_ns: 0 };
@@ -84,6 +86,9 @@ pub(crate) fn write_frames(
     let mut found = Vec::new();
     writer.begin_section().map_err(io_error)?;
     while let Some(window) = reader.next_window()? {
+        if observer.on_progress(window.done_bytes, window.total_bytes).is_break() {
+            return Err(Error::Cancelled);
+        }
         for (at, record) in window.records.iter().enumerate() {
             let key = (u32::from(record.file) + 1, record.frame_no);
             if !selection.has(key) {
@@ -313,6 +318,7 @@ mod tests {
     use super::super::testing::{Pcapng, pcap};
     use super::*;
     use crate::capture::Input;
+    use crate::observe::Unobserved;
     use crate::options::Limits;
 
     fn write(
@@ -323,8 +329,8 @@ mod tests {
         let mut out = Vec::new();
         let inputs: Vec<Input> = files.iter().map(|bytes| bytes.clone().into()).collect();
         let reader = Reader::open(inputs, &Limits::default()).expect("captures");
-        let report =
-            write_frames(reader, &Selection::new(frames, comments), &mut out, "out".as_ref()).expect("no error");
+        let report = write_frames(reader, &Selection::new(frames, comments), &mut out, "out".as_ref(), &mut Unobserved)
+            .expect("no error");
         (out, report)
     }
 
@@ -420,8 +426,8 @@ mod tests {
     fn a_frame_that_is_not_there_is_an_error() {
         let reader = Reader::open(vec![pcap(&[(1, b"a")]).into()], &Limits::default()).expect("a capture");
         let selection = Selection::new(Some(&[(1, 1), (1, 2)]), &[]);
-        let error =
-            write_frames(reader, &selection, &mut Vec::new(), "out".as_ref()).expect_err("frame 2 is not there");
+        let error = write_frames(reader, &selection, &mut Vec::new(), "out".as_ref(), &mut Unobserved)
+            .expect_err("frame 2 is not there");
         assert!(error.to_string().contains("frame 2 in file 1"), "{error}");
     }
 

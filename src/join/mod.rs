@@ -81,7 +81,8 @@ where
     let limit = options.packets.min(NONE as usize - 1);
     let a = pool.read(a.into_iter().map(Into::into).collect(), &options.run, limit, &mut progress)?;
     let b = pool.read(b.into_iter().map(Into::into).collect(), &options.run, limit, &mut progress)?;
-    let mut joined = Joined::new(a, b, pool, options.is_same_clock);
+    let mut joined = Joined::new(a, b, pool, options.is_same_clock, &mut progress)?;
+    progress.go_on()?;
     let summary = MatchSummary::new(&mut joined, options);
     Ok(Matches { joined, summary })
 }
@@ -127,14 +128,25 @@ struct JoinedPiece {
 }
 
 impl Joined {
-    fn new(mut a: Side, mut b: Side, pool: Pool, is_same_clock: bool) -> Self {
+    fn new(
+        mut a: Side,
+        mut b: Side,
+        pool: Pool,
+        is_same_clock: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, Error> {
         let Pool { flows, pairs, .. } = pool;
         let learn = |a: &Side, b: &Side| Directions::new(&a.packets, &b.packets, &flows, pairs, is_same_clock);
         let copies = pair::link_unique(&mut a.packets, &mut b.packets);
+        progress.go_on()?;
         let mut directions = learn(&a, &b);
+        progress.go_on()?;
         pair::link_copies(&mut a.packets, &mut b.packets, copies, &flows, &directions);
+        progress.go_on()?;
         directions = learn(&a, &b);
+        progress.go_on()?;
         pair::link_by_identification(&mut a.packets, &mut b.packets, &flows, &directions);
+        progress.go_on()?;
         let ranges = ranges::link_ranges(&mut a.packets, &mut b.packets, &flows, &directions);
         let mut pieces: Vec<_> = ranges
             .into_iter()
@@ -144,11 +156,12 @@ impl Joined {
             })
             .collect();
         pieces.sort_unstable();
+        progress.go_on()?;
         for (packets, upstream) in [(&mut b.packets, Point::A), (&mut a.packets, Point::B)] {
             pair::mark_duplicates(packets, |flow| directions.of(flow, &flows) == Some(upstream));
         }
         judge::judge(&mut a, &mut b, &flows, &directions);
-        Self { a, b, flows, directions, pieces, min_delays: Vec::new() }
+        Ok(Self { a, b, flows, directions, pieces, min_delays: Vec::new() })
     }
 
     /// The packet upstream that a piece belongs to, with its place; and the flow.

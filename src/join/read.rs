@@ -145,6 +145,7 @@ impl Pool {
         while let Some(window) = reader.next_window()? {
             progress.tell(window.done_bytes)?;
             for records in window.records.chunks(CHUNK_RECORDS) {
+                progress.go_on()?;
                 chunk.clear();
                 for record in records {
                     decode(record.link, window.bytes(record), record.original_bytes, &self.config, &mut chunk);
@@ -299,6 +300,11 @@ impl<'a> Progress<'a> {
 
     fn tell(&mut self, done_bytes: u64) -> Result<(), Error> {
         self.done_bytes = self.before_bytes + done_bytes;
+        self.go_on()
+    }
+
+    /// Asked between the parts of the work.
+    pub fn go_on(&mut self) -> Result<(), Error> {
         // How much the second capture holds is not known while the first is read.
         let total = self.total_bytes.filter(|_| self.before_bytes > 0);
         if self.observer.on_progress(self.done_bytes, total).is_break() { Err(Error::Cancelled) } else { Ok(()) }

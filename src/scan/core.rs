@@ -1,15 +1,14 @@
 //! What happens to one window: decode, route, analyse, number, build.
 
-use rayon::prelude::*;
-
 use super::finish;
+use super::gate::Gate;
 use super::lldp::LldpStage;
 use super::packet_columns;
 use super::pause::PauseStage;
-use super::quoted::quoted_frame;
 use super::roce::{RoceStage, needs_analysis};
+use super::route::{SHARDS, number_flows, number_streams, route};
 use super::rows;
-use super::shard::{CHUNK_RECORDS, Decoded, QUOTED, Shard, ShardNeeds};
+use super::shard::{CHUNK_RECORDS, Decoded, Shard, ShardNeeds};
 use super::sink::Sink;
 use super::story;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
@@ -17,14 +16,10 @@ use super::tcp::TcpHold;
 use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, WINDOW_RECORDS, Window};
 use crate::error::Error;
-use crate::flow::FlowHasher;
 use crate::flow::{Arrival, FlowRef, Fragments};
 use crate::options::Options;
 use crate::tables::*;
-use crate::wire::{Chunk, DecodeConfig, Frame, Layers, Protocol, decode, verify};
-
-/// Shards are a fixed number, whatever the threads: nothing about the rows may depend on the machine.
-const SHARDS: usize = 64;
+use crate::wire::{Chunk, DecodeConfig, decode, verify};
 
 /// TCP segments that are followed in one go, at least and at most.
 const FEWEST_SEGMENTS: usize = WINDOW_RECORDS / 2;
@@ -187,12 +182,15 @@ impl Core {
         }
     }
 
-    /// Takes a window through all stages. Must run inside the pool where `is_parallel`.
-    pub fn process(&mut self, window: &Window, is_parallel: bool) {
+    /// Takes a window through all stages, unless the run is to end before.
+    pub fn process(&mut self, window: &Window, gate: &mut Gate<'_, '_>) {
         if window.records.is_empty() {
             return;
         }
-        let used = self.decode(window, is_parallel);
+        let used = self.decode(window, gate);
+        if gate.is_shut() {
+            return;
+        }
         for tally in &self.tallies[..used] {
             self.tally.merge(tally);
         }
@@ -209,13 +207,12 @@ impl Core {
             let starts = route(&decoded, &mut self.order, hasher);
             let order = &self.order;
             let (needs, place) = (&self.needs, self.kept_frames);
-            let follow = |(at, shard): (usize, &mut Shard)| {
+            gate.each(&mut self.shards, |at, shard| {
                 let frames = order.get(starts[at]..starts[at + 1]).unwrap_or(&[]);
                 shard.process(&decoded, frames, place, needs);
-            };
-            match is_parallel {
-                true => self.shards.par_iter_mut().enumerate().for_each(follow),
-                false => self.shards.iter_mut().enumerate().for_each(follow),
+            });
+            if gate.is_shut() {
+                return;
             }
             number_flows(&mut self.shards, &mut self.next_flow_id);
             self.copies.clear();
@@ -267,35 +264,36 @@ impl Core {
                 sink.push(super::dns::row(done, first));
             });
         }
-        build(&context, &mut self.sinks, is_parallel);
+        let hold = Some(&mut self.tcp_hold).filter(|_| self.needs.ws);
+        build(&context, &mut self.sinks, hold, self.needs.verdicts, gate.is_parallel());
+        if gate.is_shut() {
+            return;
+        }
         if let Some(roce) = &mut self.roce {
-            roce.on_window(&context, now_ns, is_parallel, &mut self.sinks);
+            roce.on_window(&context, now_ns, gate, &mut self.sinks);
         }
         if let Some(pauses) = &mut self.pauses {
             pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
         }
         self.lldp.on_window(&context, self.sinks.lldp.as_mut());
-        if let Some(sink) = &self.sinks.tcp {
-            self.tcp_hold.add_window(&context, sink, self.needs.verdicts);
-            if self.needs.verdicts {
-                self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places);
-            }
+        if self.needs.ws && self.needs.verdicts {
+            self.tcp_hold.place_rows(&mut self.shards, &self.tcp_places);
         }
         self.kept_frames += window.records.len() as u32;
         let kept: usize = self.shards.iter().map(Shard::kept_segments).sum();
         let connections: usize = self.shards.iter().map(Shard::active_connections).sum();
         let wanted = connections.saturating_mul(SEGMENTS_PER_CONNECTION).clamp(FEWEST_SEGMENTS, self.most_segments);
         if kept >= wanted || self.kept_frames as usize > KEPT_FRAMES {
-            self.follow(is_parallel);
+            self.follow(gate);
         }
     }
 
     /// Follows the TCP segments kept so far, and gives out what is known of them then.
-    fn follow(&mut self, is_parallel: bool) {
+    fn follow(&mut self, gate: &mut Gate<'_, '_>) {
         let (needs, now_ns) = (&self.needs, self.latest_ns.unwrap_or(0));
-        match is_parallel {
-            true => self.shards.par_iter_mut().for_each(|shard| shard.follow(needs, now_ns)),
-            false => self.shards.iter_mut().for_each(|shard| shard.follow(needs, now_ns)),
+        gate.each(&mut self.shards, |_, shard| shard.follow(needs, now_ns));
+        if gate.is_shut() {
+            return;
         }
         number_streams(&mut self.shards, &mut self.next_stream_id);
         if let Some(sink) = &mut self.sinks.tcp {
@@ -304,7 +302,7 @@ impl Core {
             if is_judged {
                 self.tcp_hold.judge(&mut self.shards);
                 if self.tcp_hold.waiting_rows() > self.options.limits.hold_frames {
-                    self.shards.iter_mut().for_each(Shard::finish_verdicts);
+                    self.shards.iter_mut().for_each(|shard| shard.finish_verdicts(now_ns));
                     self.tcp_hold.judge(&mut self.shards);
                 }
             }
@@ -340,16 +338,18 @@ impl Core {
         self.fragments.end_window();
     }
 
-    fn decode(&mut self, window: &Window, is_parallel: bool) -> usize {
+    fn decode(&mut self, window: &Window, gate: &mut Gate<'_, '_>) -> usize {
         let used = window.records.len().div_ceil(CHUNK_RECORDS);
         if self.chunks.len() < used {
             self.chunks.resize_with(used, Chunk::default);
             self.tallies.resize_with(used, Tally::default);
         }
         let (config, has_checksums) = (&self.config, self.has_checksums);
-        let work = |((chunk, tally), records): ((&mut Chunk, &mut Tally), &[crate::capture::Record])| {
+        let mut pieces: Vec<_> = self.chunks.iter_mut().zip(&mut self.tallies).take(used).collect();
+        gate.each(&mut pieces, |at, (chunk, tally)| {
+            let records = window.records.chunks(CHUNK_RECORDS).nth(at).unwrap_or(&[]);
             chunk.clear();
-            *tally = Tally::default();
+            **tally = Tally::default();
             for record in records {
                 let bytes = window.bytes(record);
                 decode(record.link, bytes, record.original_bytes, config, chunk);
@@ -358,25 +358,16 @@ impl Core {
                 }
             }
             tally.count(records, chunk);
-        };
-        let chunks = &mut self.chunks[..used];
-        let tallies = &mut self.tallies[..used];
-        match is_parallel {
-            true => chunks
-                .par_iter_mut()
-                .zip(tallies.par_iter_mut())
-                .zip(window.records.par_chunks(CHUNK_RECORDS))
-                .for_each(work),
-            false => {
-                chunks.iter_mut().zip(tallies.iter_mut()).zip(window.records.chunks(CHUNK_RECORDS)).for_each(work);
-            }
-        }
+        });
         used
     }
 
     /// Ends the run: what was held, what is known only now.
-    pub fn finish(&mut self, facts: &CaptureFacts, is_parallel: bool) {
-        self.follow(is_parallel);
+    pub fn finish(&mut self, facts: &CaptureFacts, gate: &mut Gate<'_, '_>) {
+        self.follow(gate);
+        if gate.is_shut() {
+            return;
+        }
         if let Some(sink) = &mut self.sinks.probes {
             let first = self.first_time_ns;
             self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));
@@ -385,14 +376,21 @@ impl Core {
             let first = self.first_time_ns;
             self.dns.release(None, 0, 0, |done| sink.push(super::dns::row(done, first)));
         }
-        self.shards.iter_mut().for_each(Shard::finish_verdicts);
+        let now_ns = self.latest_ns.unwrap_or(0);
+        gate.each(&mut self.shards, |_, shard| shard.finish_verdicts(now_ns));
+        if gate.is_shut() {
+            return;
+        }
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.judge(&mut self.shards);
             self.tcp_hold.release(sink, self.needs.verdicts, true);
         }
-        self.shards.iter_mut().for_each(Shard::finish_stories);
-        finish::flow_tables(self);
-        story::event_table(self);
+        gate.each(&mut self.shards, |_, shard| shard.finish_stories());
+        finish::flow_tables(self, gate);
+        story::event_table(self, gate);
+        if gate.is_shut() {
+            return;
+        }
         if let Some(roce) = &mut self.roce {
             roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
         }
@@ -421,84 +419,13 @@ impl Core {
     }
 }
 
-/// Sorts the window's frames by shard, keeping their order: a counting sort. Returns where each shard's frames start. With
-/// `hasher`, an ICMP error that quotes a TCP segment is also shown to the segment's shard.
-fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>, hasher: Option<&FlowHasher>) -> [usize; SHARDS + 1] {
-    let shard_of = |hash: u64| (hash >> 58) as usize % SHARDS;
-    // Each frame with IP once, and where it quotes a segment once more where that belongs.
-    let quoted_hash = |frame: &Frame, chunk: &Chunk| {
-        if !matches!(frame.protocol, Protocol::Icmp | Protocol::Icmpv6) {
-            return None;
+/// Builds the rows of the window's tables; each large table is one task.
+fn build(context: &Context<'_>, sinks: &mut Sinks, tcp_hold: Option<&mut TcpHold>, is_judged: bool, is_parallel: bool) {
+    let Sinks { packets, tcp, roce, pause, tunnels, icmp, arp, .. } = sinks;
+    let small = || {
+        if let Some((sink, hold)) = tcp.as_ref().zip(tcp_hold) {
+            hold.add_window(context, sink, is_judged);
         }
-        let quoted = chunk.icmp.get(frame.detail as usize)?.quoted.as_ref()?;
-        let is_segment = quoted.ip_protocol == 6 && quoted.src_port.is_some();
-        hasher.filter(|_| is_segment).map(|hasher| quoted_frame(quoted, frame, hasher).flow_hash)
-    };
-    let mut starts = [0; SHARDS + 1];
-    let each = |place: &mut dyn FnMut(usize, u32)| {
-        let mut at = 0;
-        for chunk in decoded.chunks {
-            for frame in &chunk.frames {
-                if frame.layers.has(Layers::IP) {
-                    place(shard_of(frame.flow_hash), at);
-                    if let Some(hash) = quoted_hash(frame, chunk) {
-                        place(shard_of(hash), at | QUOTED);
-                    }
-                }
-                at += 1;
-            }
-        }
-    };
-    each(&mut |shard, _| starts[shard + 1] += 1);
-    for at in 0..SHARDS {
-        starts[at + 1] += starts[at];
-    }
-    let mut next = starts;
-    order.clear();
-    order.resize(starts[SHARDS], 0);
-    each(&mut |shard, at| {
-        order[next[shard]] = at;
-        next[shard] += 1;
-    });
-    starts
-}
-
-/// Gives the flows that are new in this window their numbers, in the order of their first frames.
-fn number_flows(shards: &mut [Shard], next_id: &mut u64) {
-    let mut fresh: Vec<(u32, usize, usize)> = Vec::new();
-    for (at, shard) in shards.iter_mut().enumerate() {
-        let table = &mut shard.flows;
-        let new = table.numbered..table.flows.len();
-        fresh.extend(new.map(|flow| (table.flows[flow].first_in_window, at, flow)));
-        table.numbered = table.flows.len();
-    }
-    fresh.sort_unstable();
-    for (_, shard, flow) in fresh {
-        shards[shard].flows.flows[flow].id = *next_id;
-        *next_id += 1;
-    }
-}
-
-/// The same for Wireshark's streams.
-fn number_streams(shards: &mut [Shard], next_id: &mut u64) {
-    let mut fresh: Vec<(u32, usize, usize)> = Vec::new();
-    for (at, shard) in shards.iter_mut().enumerate() {
-        let table = &mut shard.streams;
-        let new = table.numbered..table.streams.len();
-        fresh.extend(new.map(|stream| (table.streams[stream].first_in_window, at, stream)));
-        table.numbered = table.streams.len();
-    }
-    fresh.sort_unstable();
-    for (_, shard, stream) in fresh {
-        shards[shard].streams.streams[stream].id = *next_id;
-        *next_id += 1;
-    }
-}
-
-/// Builds the rows of the window's tables; each table is one task.
-fn build(context: &Context<'_>, sinks: &mut Sinks, is_parallel: bool) {
-    let Sinks { packets, roce, pause, tunnels, icmp, arp, .. } = sinks;
-    let mut small = || {
         // Rows with columns from the analysis come out later.
         if let Some(sink) = roce.as_mut().filter(|sink| !needs_analysis(sink)) {
             rows::roce_rows(context, sink);

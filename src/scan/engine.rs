@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -9,6 +10,7 @@ use arrow_schema::SchemaRef;
 use super::core::{Core, Sinks};
 use super::filter::Filter;
 use super::finish::sentence;
+use super::gate::Asker;
 use super::sink::Sink;
 use super::tally::Summary;
 use crate::capture::{CaptureFacts, Input, Reader, Severity, Window};
@@ -81,8 +83,10 @@ impl Engine {
         if self.is_finished {
             return Ok(None);
         }
-        if observer.on_progress(self.done_bytes, self.total_bytes).is_break() {
-            return Err(Error::Cancelled);
+        let stop = AtomicBool::new(false);
+        let mut asker = Asker::new(observer, &stop, (self.done_bytes, self.total_bytes));
+        if asker.is_over() {
+            return self.batches(&stop);
         }
         if !self.is_started {
             self.is_started = true;
@@ -94,30 +98,24 @@ impl Engine {
         let Some(window) = self.next.take() else {
             self.is_finished = true;
             let (core, facts) = (&mut self.core, self.reader.facts());
-            match &self.pool {
-                Some(pool) => pool.install(|| core.finish(facts, true)),
-                None => core.finish(facts, false),
-            }
-            return self.core.take_batches().map(Some);
+            asker.run(self.pool.as_deref(), |gate| core.finish(facts, gate), |_| ());
+            return self.batches(&stop);
         };
         self.done_bytes = window.done_bytes;
         self.total_bytes = window.total_bytes;
         let (core, reader) = (&mut self.core, &mut self.reader);
-        let (next, failure) = match &self.pool {
-            None => {
-                core.process(&window, false);
-                drop(window);
-                read(reader)
-            }
-            // The next window is read on this thread (it may call back into Python) while the pool works on this one.
-            Some(pool) => pool.in_place_scope(|scope| {
-                scope.spawn(|_| {
-                    core.process(&window, true);
-                });
-                read(reader)
-            }),
-        };
-        (self.next, self.failure) = (next, failure);
+        // The next window is read while the pool works on this one.
+        (self.next, self.failure) =
+            asker.run(self.pool.as_deref(), move |gate| core.process(&window, gate), |_| read(reader));
+        self.batches(&stop)
+    }
+
+    /// What a step gave out. One that was given up is the last.
+    fn batches(&mut self, stop: &AtomicBool) -> Result<Option<Vec<(TableId, RecordBatch)>>, Error> {
+        if stop.load(Ordering::Relaxed) {
+            self.is_finished = true;
+            return Err(Error::Cancelled);
+        }
         self.core.take_batches().map(Some)
     }
 
@@ -262,6 +260,10 @@ impl MultiScan {
     /// The batches that are ready after one more window of input (often none), or `None` at the end.
     pub fn next_batches(&mut self, observer: &mut dyn Observer) -> Result<Option<Vec<(TableId, RecordBatch)>>, Error> {
         self.engine.step(observer)
+    }
+
+    pub fn summary(&self) -> Summary {
+        self.engine.summary()
     }
 }
 

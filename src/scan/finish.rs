@@ -1,6 +1,7 @@
 //! Tables that are complete only when the capture was read: flows, connections, interfaces, findings.
 
 use super::core::Core;
+use super::gate::{Gate, ROWS_BETWEEN_LOOKS};
 use super::quality::findings;
 use super::rows::{file_no, relative};
 use crate::analyze::{
@@ -12,7 +13,7 @@ use crate::tables::*;
 use crate::wire::Ip;
 use crate::words::{self, Lang};
 
-pub(super) fn flow_tables(core: &mut Core) {
+pub(super) fn flow_tables(core: &mut Core, gate: &mut Gate<'_, '_>) {
     if core.sinks.flows.is_none() && core.sinks.tcp_flows.is_none() {
         return;
     }
@@ -22,7 +23,10 @@ pub(super) fn flow_tables(core: &mut Core) {
         order.extend(shard.flows.flows.iter().enumerate().map(|(flow, state)| (state.id, at, flow)));
     }
     order.sort_unstable();
-    for (_, shard, flow) in order {
+    for (at, (_, shard, flow)) in order.into_iter().enumerate() {
+        if at % ROWS_BETWEEN_LOOKS == 0 && gate.is_shut() {
+            return;
+        }
         let shard = &shards[shard];
         let state = &shard.flows.flows[flow];
         let connection = shard.connections.get(flow).and_then(Option::as_deref);

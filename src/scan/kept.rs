@@ -13,7 +13,7 @@ pub(super) struct Kept {
     pub tcp: TcpHeader,
     /// Place of its frame in the windows that are followed together.
     pub place: u32,
-    time_ns: i64,
+    pub time_ns: i64,
     frame_no: u64,
     payload_bytes: u32,
     interface: u32,

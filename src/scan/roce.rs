@@ -3,9 +3,8 @@
 
 use std::collections::VecDeque;
 
-use rayon::prelude::*;
-
 use super::core::{Context, Sinks};
+use super::gate::Gate;
 use super::rows::{roce_of, roce_row};
 use super::sink::Sink;
 use super::{roce_intervals, roce_story};
@@ -80,7 +79,7 @@ impl RoceStage {
         })
     }
 
-    pub fn on_window(&mut self, context: &Context<'_>, now_ns: i64, is_parallel: bool, sinks: &mut Sinks) {
+    pub fn on_window(&mut self, context: &Context<'_>, now_ns: i64, gate: &mut Gate<'_, '_>, sinks: &mut Sinks) {
         let has_roce = context.decoded.chunks.iter().any(|chunk| !chunk.roce.is_empty());
         if !has_roce && !self.has_packets {
             return;
@@ -99,16 +98,16 @@ impl RoceStage {
             }
         }
         let (row_now, hold, has_proven) = (self.rows, self.hold, self.has_proven);
-        let follow = |(fabric, places): (&mut Fabric, &Vec<(u32, u64)>)| {
+        let places = &self.places;
+        gate.each(&mut self.fabrics, |at, fabric| {
             fabric.begin_window();
-            for (at, row) in places {
+            for (at, row) in &places[at] {
                 on_packet(context, fabric, (*at, *row), has_proven);
             }
             fabric.expire(now_ns, row_now, &hold);
-        };
-        match is_parallel {
-            true => self.fabrics.par_iter_mut().zip(&self.places).for_each(follow),
-            false => self.fabrics.iter_mut().zip(&self.places).for_each(follow),
+        });
+        if gate.is_shut() {
+            return;
         }
         self.number(first_row);
         if let Some(sink) = sinks.roce.as_mut().filter(|sink| needs_analysis(sink)) {

@@ -307,7 +307,7 @@ impl Shard {
         let Turn { at, flow, sender, copy, .. } = *turn;
         let index = flow.0 as usize;
         if turn.replaces != FlowRef::NONE {
-            self.verdicts.finish_one(turn.replaces.0, &mut self.judgements);
+            self.verdicts.finish_one(turn.replaces.0, kept.time_ns, &mut self.judgements);
         }
         // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
         let is_copy = matches!(copy, Some(CopyKind::SameInterface | CopyKind::RouterHop));
@@ -395,8 +395,8 @@ impl Shard {
     }
 
     /// Judges everything that still waits, with what is known.
-    pub fn finish_verdicts(&mut self) {
-        self.verdicts.finish(&mut self.judgements);
+    pub fn finish_verdicts(&mut self, now_ns: i64) {
+        self.verdicts.finish(now_ns, &mut self.judgements);
     }
 
     /// Ends the stories; everything must be judged.

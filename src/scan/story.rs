@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::core::Core;
 use super::finish::{client_of, ends};
+use super::gate::{Gate, ROWS_BETWEEN_LOOKS};
 use super::rows::{file_no, relative};
 use crate::analyze::{EventKind, StoryEvent};
 use crate::flow::Endpoint;
@@ -21,7 +22,7 @@ struct Told<'a> {
     ends: (Endpoint, Endpoint),
 }
 
-pub(super) fn event_table(core: &mut Core) {
+pub(super) fn event_table(core: &mut Core, gate: &mut Gate<'_, '_>) {
     let Some(sink) = &mut core.sinks.tcp_events else { return };
     let mut told = Vec::new();
     for shard in &core.shards {
@@ -44,7 +45,10 @@ pub(super) fn event_table(core: &mut Core) {
         let Told { event, flow_id, .. } = told;
         (event.start.time_ns, event.start.file, event.start.frame_no, *flow_id, event.kind, event.dir, event.end_ns)
     });
-    for told in &told {
+    for (at, told) in told.iter().enumerate() {
+        if at % ROWS_BETWEEN_LOOKS == 0 && gate.is_shut() {
+            return;
+        }
         sink.push(event_row(told, core.first_time_ns));
     }
 }

@@ -119,17 +119,17 @@ impl Verdicts {
     }
 
     /// The connection is over: another one has taken its ports.
-    pub fn finish_one(&mut self, flow: u32, out: &mut Vec<(u64, Judgement)>) {
+    pub fn finish_one(&mut self, flow: u32, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
         if let Some(Some(slot)) = self.slots.get_mut(flow as usize) {
-            slot.judge(out, |connection, out| connection.finish(out));
+            slot.judge(out, |connection, out| connection.finish(now_ns, out));
             slot.finish_story();
         }
     }
 
     /// Judges everything that waits; the connections may go on.
-    pub fn finish(&mut self, out: &mut Vec<(u64, Judgement)>) {
+    pub fn finish(&mut self, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
         for slot in self.slots.iter_mut().flatten() {
-            slot.judge(out, |connection, out| connection.finish(out));
+            slot.judge(out, |connection, out| connection.finish(now_ns, out));
         }
     }
 

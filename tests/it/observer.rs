@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use wirelab::scan::MultiScan;
 use wirelab::{Error, Input, Observer, Options, ScanRequest, TableId};
 
 use crate::support::generate::{pcap, traffic};
@@ -75,6 +76,65 @@ fn an_observer_that_breaks_ends_the_run_at_once() {
         assert_eq!(notes.calls.len(), break_at);
         assert!(scan.next_batch(&mut notes).unwrap().is_none(), "nothing comes after the end");
         assert_eq!(notes.calls.len(), break_at, "nobody is asked after the end");
+    }
+}
+
+#[test]
+fn a_window_is_given_up_in_the_middle() {
+    let bytes: std::sync::Arc<[u8]> = pcap(&traffic(10_000, 15)).into();
+    let tables = [TableId::Packets, TableId::Tcp, TableId::TcpFlows, TableId::TcpEvents, TableId::Flows];
+    let run = |notes: &mut Notes| {
+        let input = Input::Bytes(bytes.clone());
+        let mut scan = MultiScan::new(vec![input], &with_threads(1), &tables.map(ScanRequest::new)).unwrap();
+        let mut steps = 0;
+        loop {
+            match scan.next_batches(notes) {
+                Ok(Some(_)) => steps += 1,
+                Ok(None) => return (steps, false),
+                Err(error) => {
+                    assert!(matches!(error, Error::Cancelled), "{error:?}");
+                    assert!(scan.next_batches(notes).unwrap().is_none(), "half a window is not gone on with");
+                    return (steps, true);
+                }
+            }
+        }
+    };
+    let mut whole = Notes::default();
+    let (steps, _) = run(&mut whole);
+    assert!(steps <= 3, "the capture is one window, and what is known at the end");
+    // Before each chunk, before each shard, and between the parts.
+    let calls = whole.calls.len();
+    assert!(calls > 100, "{calls} calls");
+    for break_at in (1..=calls).step_by(7) {
+        let mut notes = Notes { break_at: Some(break_at), ..Notes::default() };
+        assert!(run(&mut notes).1, "stopped at call {break_at} of {calls}");
+        assert_eq!(notes.calls.len(), break_at, "nobody is asked after the end");
+    }
+}
+
+#[test]
+fn writing_frames_and_matching_can_be_stopped() {
+    let scratch = Scratch::new("stopped");
+    let file = pcap(&traffic(40_000, 16));
+    let capture = wirelab::open([Input::from(file.clone())], &Options::default()).unwrap();
+    let mut notes = Notes { break_at: Some(2), ..Notes::default() };
+    let path = scratch.path().join("out.pcapng");
+    let error = capture.write_observed(&path, None, &[], &mut notes).unwrap_err();
+    assert!(matches!(error, Error::Cancelled), "{error:?}");
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "half a file is left");
+    let all = |break_at| {
+        let mut notes = Notes { break_at, ..Notes::default() };
+        let inputs = || [Input::from(file.clone())];
+        let outcome = wirelab::match_captures(inputs(), inputs(), &wirelab::MatchOptions::default(), &mut notes);
+        (outcome.err(), notes.calls.len())
+    };
+    let (none, calls) = all(None);
+    assert!(none.is_none());
+    // The last ones are asked after both captures were read.
+    for break_at in (1..=calls).rev().take(8).chain([1, calls / 2]) {
+        let (error, asked) = all(Some(break_at));
+        assert!(matches!(error, Some(Error::Cancelled)), "{error:?} at call {break_at} of {calls}");
+        assert_eq!(asked, break_at);
     }
 }
 

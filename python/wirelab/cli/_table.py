@@ -23,6 +23,7 @@ FORMATS = ("table", "csv", "json", "jsonl", "parquet", "arrow")
 _BINARY = ("parquet", "arrow")
 #: Rows that the widths of columns are judged by; further rows are streamed.
 _JUDGED_ROWS = 200
+#: On a screen a cell that is wider goes on in the next line.
 _CELL_PLACES = 60
 
 
@@ -130,15 +131,22 @@ def _is_same(name: str, path: str) -> bool:
 def write_table(
     names: Sequence[str], kinds: Sequence[str], rows: Iterable[Sequence[Any]], out: BinaryIO, is_whole: bool
 ) -> None:
-    """Rows for people. On a screen, columns that do not fit are named at the end, unless they were asked for."""
-    cells = (
-        [_text.cut(_cell(value, kind), _CELL_PLACES) for value, kind in zip(row, kinds, strict=True)] for row in rows
-    )
+    """Rows for people, one line each. On a screen, columns that do not fit are named at the end, unless they were asked
+    for, and long cells go on in further lines.
+    """
+    cells = ([_cell(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows)
     judged = list(itertools.islice(cells, _JUDGED_ROWS))
     places = [max(_text.width(name), *(_text.width(row[at]) for row in judged), 0) for at, name in enumerate(names)]
     shown = len(names)
-    if not is_whole and out is getattr(sys.stdout, "buffer", None) and sys.stdout.isatty():
-        room = shutil.get_terminal_size().columns
+    is_screen = out is getattr(sys.stdout, "buffer", None) and sys.stdout.isatty()
+    room = shutil.get_terminal_size().columns
+    if is_screen:
+        # A single wide column takes what the others leave.
+        left = room - sum(min(width, _CELL_PLACES) + 2 for width in places) + 2
+        wide = [at for at, width in enumerate(places) if width > _CELL_PLACES]
+        more = max(0, left) if len(wide) == 1 else 0
+        places = [min(width, _CELL_PLACES + more) for width in places]
+    if is_screen and not is_whole:
         used = 0
         for at, width in enumerate(places):
             used += width + (2 if at else 0)
@@ -148,7 +156,12 @@ def write_table(
     is_right = [_format.is_number(kind) for kind in kinds]
 
     def put(row: Sequence[str]) -> None:
-        out.write((_text.line(row[:shown], places[:shown], is_right[:shown]) + "\n").encode())
+        lines = [row]
+        if is_screen:
+            wrapped = [_text.wrapped(cell, width) for cell, width in zip(row[:shown], places, strict=False)]
+            lines = list(itertools.zip_longest(*wrapped, fillvalue=""))
+        for line in lines:
+            out.write((_text.line(line[:shown], places[:shown], is_right[:shown]) + "\n").encode())
 
     put(names)
     for row in judged:
@@ -157,8 +170,8 @@ def write_table(
         put(row)
     out.flush()
     if shown < len(names):
-        left = ", ".join(names[shown:])
-        print("\n".join(_text.wrapped(f"more columns (see --columns): {left}", room)), file=sys.stderr)
+        others = ", ".join(names[shown:])
+        print("\n".join(_text.wrapped(f"more columns (see --columns): {others}", room)), file=sys.stderr)
 
 
 def _rows(rows: Scan, limit: int | None) -> Iterator[tuple[Any, ...]]:

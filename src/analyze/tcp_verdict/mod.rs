@@ -90,8 +90,10 @@ impl Connection {
         }
     }
 
-    /// Gives out everything; the capture or the connection is over.
-    pub fn finish(&mut self, out: &mut Vec<(u64, Judgement)>) {
+    /// Gives out everything; the capture or the connection is over at `now_ns`. What is decided by then is said as if the
+    /// connection had been looked at the moment it was.
+    pub fn finish(&mut self, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
+        self.release(now_ns, out);
         for dir in 0..2 {
             let (half, peer) = self.pair(dir);
             let (answers, round_trip_ns) = (half.answers(peer), half.rtt.min_ns().unwrap_or(0) / 8 * 7);

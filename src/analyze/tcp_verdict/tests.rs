@@ -132,7 +132,7 @@ impl Wire {
 
     /// Closes the connection; each row must have come out exactly once.
     pub fn finish(mut self) -> Vec<Judgement> {
-        self.connection.finish(&mut self.judged);
+        self.connection.finish(i64::MIN, &mut self.judged);
         self.judged.sort_by_key(|&(row, _)| row);
         let rows: Vec<u64> = self.judged.iter().map(|&(row, _)| row).collect();
         assert_eq!(rows, (0..self.next_row).collect::<Vec<_>>(), "every row once");

@@ -27,7 +27,8 @@ pub(super) struct Asker {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Unanswered {
-    Cancelled,
+    /// Nobody's fault that handed something in: stopped, or no room for temporary files.
+    Ended(Error),
     TimeLimit(u64),
     Failed(String),
 }
@@ -35,7 +36,7 @@ pub(super) enum Unanswered {
 impl Unanswered {
     pub fn into_error(self) -> Error {
         match self {
-            Self::Cancelled => Error::Cancelled,
+            Self::Ended(error) => error,
             Self::TimeLimit(limit) => Error::Usage(format!("more than {limit} s")),
             Self::Failed(message) => Error::Usage(message),
         }
@@ -124,7 +125,7 @@ impl Asker {
 
 fn failed(error: Error, time_limit_s: u64) -> Unanswered {
     match error {
-        Error::Cancelled => Unanswered::Cancelled,
+        Error::Cancelled | Error::NoRoom { .. } => Unanswered::Ended(error),
         Error::Sql { fault: Fault::TimeLimit { .. }, .. } => Unanswered::TimeLimit(time_limit_s),
         error => Unanswered::Failed(error.to_string()),
     }

@@ -84,7 +84,7 @@ impl Bench<'_> {
         let found = self.find(check, observer);
         let mut found = match found {
             Ok(found) => found,
-            Err(Unanswered::Cancelled) => return Err(Error::Cancelled),
+            Err(Unanswered::Ended(error)) => return Err(error),
             Err(Unanswered::TimeLimit(limit)) => Found::open(Why::TimeLimit(limit)),
             Err(Unanswered::Failed(message)) => Found::open(Why::SqlFailed(message)),
         };
@@ -365,7 +365,7 @@ impl Bench<'_> {
                 let input = self.evidence_input(check, &qualifiers(sql), has_frames);
                 Ok((evidence::of_answer(&answer, input, self.inputs), None))
             }
-            Err(Unanswered::Cancelled) => Err(Error::Cancelled),
+            Err(Unanswered::Ended(error)) => Err(error),
             Err(Unanswered::TimeLimit(limit)) => Ok((Vec::new(), Some(format!("more than {limit} s")))),
             Err(Unanswered::Failed(message)) => Ok((Vec::new(), Some(message))),
         }

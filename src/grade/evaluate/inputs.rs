@@ -107,7 +107,7 @@ pub(super) fn open(
                         state.start_ns = start_ns;
                         state.presence = Presence::Present;
                     }
-                    Err(Unread::Cancelled) => return Err(Error::Cancelled),
+                    Err(Unread::Ended(error)) => return Err(error),
                     Err(Unread::Because(why)) => {
                         state.presence = Presence::Unreadable { file: file.name.clone(), why };
                     }
@@ -158,7 +158,8 @@ pub(in crate::grade) fn spec(input: &crate::grade::rubric::Input) -> Option<Inpu
 }
 
 enum Unread {
-    Cancelled,
+    /// Not the file's fault: stopped, or no room for temporary files.
+    Ended(Error),
     Because(Both),
 }
 
@@ -194,7 +195,7 @@ fn read(
         InputKind::Log(kind) => {
             let bytes = file.bytes().map_err(because)?;
             let log = logs::read_observed(kind, &bytes, observer).map_err(|error| match error {
-                LogError::Cancelled => Unread::Cancelled,
+                LogError::Cancelled => Unread::Ended(Error::Cancelled),
                 error => Unread::Because(Both::new(|lang| error.message(lang))),
             })?;
             let findings = of_log(&log, spec, file);
@@ -248,7 +249,7 @@ fn start(capture: &Capture, named: &[TableId], observer: &mut dyn Observer) -> R
             Some(Value::Integer(ns)) => Some(*ns),
             _ => None,
         }),
-        Err(super::ask::Unanswered::Cancelled) => Err(Error::Cancelled),
+        Err(super::ask::Unanswered::Ended(error)) => Err(error),
         // Without it, times are shown as they are.
         Err(_) => Ok(None),
     }
@@ -256,7 +257,7 @@ fn start(capture: &Capture, named: &[TableId], observer: &mut dyn Observer) -> R
 
 fn unread(error: Error, file: &SubmittedFile) -> Unread {
     match error {
-        Error::Cancelled => Unread::Cancelled,
+        Error::Cancelled | Error::NoRoom { .. } => Unread::Ended(error),
         error => Unread::Because(Both::new(|lang| without_path(&error.message(lang), file))),
     }
 }

@@ -2,8 +2,9 @@
 
 use rust_decimal::Decimal;
 use serde_json::Value;
-use wirelab::Lang;
-use wirelab::grade::{TextOptions, page, part, text};
+use wirelab::grade::submission::SubmissionLimits;
+use wirelab::grade::{GradeOptions, TextOptions, grade, page, part, read_submission, text};
+use wirelab::{Checksums, Error, Lang, Options, Unobserved};
 
 use super::{graded, json, lab, lab_folder, sample};
 
@@ -125,4 +126,52 @@ fn what_a_submission_brings_along_is_text_and_never_markup_or_control() {
     let text = text(&report, TextOptions::default());
     assert!(text.contains("<script>") && !text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
     std::fs::remove_dir_all(at).unwrap();
+}
+
+#[test]
+fn a_capture_whose_tables_outgrow_memory_is_graded_alike_and_says_so() {
+    let path = sample("ping-delay/ping-delay.pcap");
+    let lab = lab("every-outcome");
+    let with_budget = |bytes| {
+        let submission = read_submission(&[path.clone()], &SubmissionLimits::default(), &mut Unobserved).unwrap();
+        let capture = Options { memory_budget_bytes: Some(bytes), checksums: Checksums::Off, ..Options::default() };
+        json(&grade(&lab, &submission, &GradeOptions { capture, ..GradeOptions::default() }, &mut Unobserved).unwrap())
+    };
+    let (fits, outgrown) = (with_budget(1 << 40), with_budget(1));
+    assert_eq!(outgrown["items"], fits["items"]);
+    let told = |report: &Value| {
+        let all = report["capture_quality"].as_array().unwrap();
+        all.iter().filter(|one| one["code"] == "large_tables").count()
+    };
+    assert_eq!((told(&fits), told(&outgrown)), (0, 1));
+}
+
+/// A full disk of whoever grades is no fault of a capture's.
+#[cfg(unix)]
+#[test]
+fn without_room_for_temporary_files_there_is_an_error_and_no_verdict() {
+    const VARIABLE: &str = "WIRELAB_NO_ROOM_TEST";
+    if std::env::var_os(VARIABLE).is_none() {
+        let done = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "grade::invariants::without_room_for_temporary_files_there_is_an_error_and_no_verdict",
+                "--exact",
+                "--nocapture",
+            ])
+            .envs([(VARIABLE, "1"), ("TMPDIR", "/no/such/folder")])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        return;
+    }
+    let path = sample("ping-delay/ping-delay.pcap");
+    let submission = read_submission(&[path], &SubmissionLimits::default(), &mut Unobserved).unwrap();
+    let capture = Options { memory_budget_bytes: Some(1), ..Options::default() };
+    let options = GradeOptions { capture, ..GradeOptions::default() };
+    let error = grade(&lab("every-outcome"), &submission, &options, &mut Unobserved).unwrap_err();
+    assert!(matches!(error, Error::NoRoom { .. }) && error.to_string().contains("TMPDIR"), "{error}");
+    let capture = wirelab::open([sample("tcp-loss/tcp-loss.h1.pcap").as_path()], &options.capture).unwrap();
+    let error = capture.sql("SELECT count(*) FROM tcp", &[]).unwrap_err();
+    assert!(matches!(error, Error::NoRoom { .. }), "a query tells it too: {error}");
 }

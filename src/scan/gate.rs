@@ -1,0 +1,98 @@
+//! Between two pieces of a step's work: shall the run end here?
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use rayon::prelude::*;
+
+use crate::observe::Observer;
+
+/// While workers are at it, the observer is asked this often.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// Rows that are built between two looks at whether the run shall end.
+pub(super) const ROWS_BETWEEN_LOOKS: usize = 4_096;
+
+/// Asks the observer, and remembers that it said no.
+pub(super) struct Asker<'a> {
+    observer: &'a mut dyn Observer,
+    stop: &'a AtomicBool,
+    done_bytes: u64,
+    total_bytes: Option<u64>,
+}
+
+impl<'a> Asker<'a> {
+    pub fn new(observer: &'a mut dyn Observer, stop: &'a AtomicBool, done: (u64, Option<u64>)) -> Self {
+        Self { observer, stop, done_bytes: done.0, total_bytes: done.1 }
+    }
+
+    pub fn is_over(&mut self) -> bool {
+        // Nobody is asked again who said so.
+        let is_over = self.stop.load(Ordering::Relaxed)
+            || self.observer.on_progress(self.done_bytes, self.total_bytes).is_break();
+        self.stop.store(is_over, Ordering::Relaxed);
+        is_over
+    }
+
+    /// Has the pool work, where there is one, and does `beside` meanwhile; else one after the other.
+    pub fn run<T>(
+        &mut self,
+        pool: Option<&rayon::ThreadPool>,
+        work: impl FnOnce(&mut Gate<'_, '_>) + Send,
+        beside: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let stop = self.stop;
+        let Some(pool) = pool else {
+            work(&mut Gate { stop, asker: Some(self) });
+            return beside(self);
+        };
+        // `beside` stays on this thread: it may call back into Python.
+        pool.in_place_scope(|scope| {
+            let (sender, receiver) = sync_channel::<()>(0);
+            scope.spawn(move |_| {
+                // Dropped with the work's end, also by a panic.
+                let _sender = sender;
+                work(&mut Gate { stop, asker: None });
+            });
+            let done = beside(self);
+            while receiver.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) && !self.is_over() {}
+            done
+        })
+    }
+}
+
+/// Where work in pieces stops. Without an asker it is done by a pool, inside of which it must be used.
+pub(crate) struct Gate<'g, 'a> {
+    stop: &'g AtomicBool,
+    asker: Option<&'g mut Asker<'a>>,
+}
+
+impl Gate<'_, '_> {
+    pub fn is_parallel(&self) -> bool {
+        self.asker.is_none()
+    }
+
+    pub fn is_shut(&mut self) -> bool {
+        self.asker.as_mut().is_some_and(|asker| asker.is_over()) || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Works on each item, side by side where a pool does it; on none that is left when the run is to end.
+    pub fn each<T: Send>(&mut self, items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
+        if self.is_parallel() {
+            let stop = self.stop;
+            items.par_iter_mut().enumerate().for_each(|(at, item)| {
+                if !stop.load(Ordering::Relaxed) {
+                    work(at, item);
+                }
+            });
+        } else {
+            for (at, item) in items.iter_mut().enumerate() {
+                if self.is_shut() {
+                    return;
+                }
+                work(at, item);
+            }
+        }
+    }
+}
