@@ -231,6 +231,7 @@ fn congestion(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
             .detail("qps", marked_qps.len())
             .detail("cnps", notifications)
             .detail("delay", shortest)
+            .variant_if(notifications == 0 && !passes_answers(&marked_qps), "one_way")
             .variant_if(notifications == 0 && is_at_receivers(core, &marked_qps), "here");
         findings.push(marked(finding, &mark_of(&marked_qps, marks, kind)));
     } else if notifications > 0 {
@@ -254,16 +255,27 @@ fn congestion(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether the tap is where all the marked packets were received, and the way back passes it: CNPs would be seen.
+/// Whether what the receivers of the marked packets send passes the tap: their CNPs would as well, on the same way.
+fn passes_answers(marked: &[&Channel]) -> bool {
+    marked.iter().all(|channel| {
+        let counts = &channel.counts;
+        // Of a READ's response the receiver is the requester.
+        (counts.ce == 0 || counts.acknowledgements + counts.responses > 0)
+            && (counts.response_ce == 0 || counts.requests > 0)
+    })
+}
+
+/// Whether the capture itself says that it was taken at the receivers of all the marked packets. Marks are seen all the way
+/// from the switch to there.
 fn is_at_receivers(core: &Core, marked: &[&Channel]) -> bool {
     let Some(stage) = &core.roce else { return false };
     let channels = stage.fabrics.iter().flat_map(|fabric| fabric.channels().map(move |channel| (fabric, channel)));
-    let of_marked = channels.filter(|(_, channel)| marked.iter().any(|one| one.id == channel.id));
-    of_marked.into_iter().all(|(fabric, channel)| {
-        let (tap, counts) = (fabric.tap(channel), &channel.counts);
-        let has_both_ways = counts.acknowledgements + counts.responses > 0;
-        (counts.ce == 0 || tap == Tap::Responder) && (counts.response_ce == 0 || tap == Tap::Requester) && has_both_ways
-    })
+    let mut of_marked = channels.filter(|(_, channel)| marked.iter().any(|one| one.id == channel.id));
+    passes_answers(marked)
+        && of_marked.all(|(fabric, channel)| {
+            let (tap, counts) = (fabric.tap_by_host(channel), &channel.counts);
+            (counts.ce == 0 || tap == Some(Tap::Responder)) && (counts.response_ce == 0 || tap == Some(Tap::Requester))
+        })
 }
 
 /// The class that a queue pair's packets travel in: VLAN priority, else the usual map from DSCP.
@@ -332,16 +344,17 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     if data.is_empty() {
         return;
     }
-    let mut taps = [0_u64; 4];
-    let mut hosts = BTreeSet::new();
+    let mut taps = [0_u64; Tap::COUNT];
+    let (mut hosts, mut is_told) = (BTreeSet::new(), true);
     for fabric in &stage.fabrics {
         for channel in fabric.channels().filter(|channel| !is_management(channel)) {
             let tap = fabric.tap(channel);
             taps[tap as usize] += 1;
+            is_told &= fabric.tap_by_host(channel).is_some();
             hosts.insert(match tap {
                 Tap::Requester => Some(channel.ends.requester_ip),
                 Tap::Responder => Some(channel.ends.responder_ip),
-                Tap::Middle | Tap::Unknown => None,
+                Tap::Middle | Tap::BehindMarks | Tap::Unknown => None,
             });
         }
     }
@@ -367,6 +380,7 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
                 ("roce.tap.requester", of(Tap::Requester)),
                 ("roce.tap.responder", of(Tap::Responder)),
                 ("roce.tap.middle", of(Tap::Middle)),
+                ("roce.tap.behind_marks", of(Tap::BehindMarks)),
                 ("roce.tap.unknown", of(Tap::Unknown)),
             ]),
         )
@@ -375,7 +389,9 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
             present([("roce.role.requester", of(Tap::Requester)), ("roce.role.responder", of(Tap::Responder))]),
         )
         .detail("host", host.map_or_else(String::new, |ip| ip.to_string()))
-        .variant_if(host.is_some(), "host")
+        .variant_if(host.is_some(), "near")
+        .variant_if(host.is_some() && is_told, "host")
+        .variant_if(of(Tap::BehindMarks) == data.len() as u64, "marks")
         .variant_if(of(Tap::Unknown) == data.len() as u64, "unknown");
     findings.push(marked(finding, &mark_of(data, data.len() as u64, None)));
 }

@@ -37,7 +37,7 @@ table! {
         pair_confidence: Option<Symbol>,
         /// The same two queue pairs in the other direction.
         peer_qp_id: Option<u64>,
-        /// Where the tap is, by what was lost, copied, damaged or marked before and behind it: `requester`, `responder`, `middle`, `unknown`.
+        /// Where the tap is, as the capture itself says (cooked link types), else by what was lost, copied or damaged before and behind it: `requester`, `responder`, `middle`; by CE marks alone `behind_marks`, behind a switch that marks; `unknown`.
         tap: Symbol,
         /// Time of the last packet.
         end: Option<TimeNs>,

@@ -23,6 +23,7 @@ impl Channel {
             interval.response_ce += u64::from(is_marked);
             self.counts.response_ce += u64::from(is_marked);
             if is_marked {
+                path.add_mark(self.ends.direction ^ 1);
                 self.story.on_response_mark(mark);
             }
         }
