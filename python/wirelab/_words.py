@@ -23,7 +23,9 @@ def default_lang() -> str:
 def say(lang: str, key: str, **values: object) -> str:
     """The words under ``key``, with their placeholders filled in.
 
-    ``{count|packet|packets}`` is the first form where ``count`` is 1, else the second; neither may hold one of ``.:![``.
+    ``{count|packet|packets}`` is the first form where ``count`` is 1, else the second.
+
+    Neither form may hold one of ``.:![``.
     """
     return _words(lang)[key].format_map(_Values(values))
 

@@ -124,7 +124,7 @@ impl Channel {
     fn on_sequence_nak(&mut self, psn: Psn, mark: Mark, path: &mut Path) {
         self.counts.sequence_naks += 1;
         self.acknowledge(psn, mark);
-        self.requester.on_nak(psn);
+        self.requester.on_nak(psn, mark);
         let to = self.ends.direction;
         match self.responder.on_nak(psn) {
             Missing::BeforeTap => path.add_touched_before(to),
@@ -154,6 +154,7 @@ impl Channel {
 
     fn on_fatal_nak(&mut self, psn: Psn, code: u8, mark: Mark) {
         self.counts.fatal_naks += 1;
+        self.counts.fatal_by_code[usize::from(if code <= 4 { code } else { 0 })] += 1;
         self.has_failed = true;
         self.acknowledge(psn, mark);
         self.messages.on_failed(psn, mark);
