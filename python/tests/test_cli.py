@@ -20,7 +20,7 @@ def test_info_begins_with_findings_and_tells_what_there_is(wirelab: Run) -> None
         (PING, ["Protocols", "ICMP", "Pings", "Interfaces", "ETHERNET"]),
         (TCP, ["TCP connections", "handshake RTT", "MSS", "goodput", "5201"]),
         (ROCE, ["RoCE", "RC_RDMA_WRITE", "acknowledgements"]),
-        (PFC, ["Pause frames", "PFC", "largest quanta"]),
+        (PFC, ["Pause frames", "PFC", "sender (congested port)", "02:00:00:00:77:99"]),
         (VXLAN, ["Tunnels", "VXLAN", "VNI"]),
     ):
         done = wirelab("info", path)
@@ -46,6 +46,10 @@ def test_info_puts_failures_first_and_counts_queue_pairs_once(wirelab: Run) -> N
     assert "captured at 2 points" not in text
     text = " ".join(wirelab("info", *sorted(loss.glob("*.pcap"))).stdout.decode().split())
     assert "captured at 2 points" in text and "wirelab match" in text
+    # A frame number alone would not say of which file; where none is given, none is named.
+    assert "(Frames of roce-loss.requester.pcap.)" in text
+    sentences = text[text.index("Findings") : text.index("Capture Frames")].split("note ")
+    assert all("(Frames of " not in one for one in sentences if "frame " not in one)
 
 
 def test_info_speaks_chinese_where_asked_or_where_the_environment_does(wirelab: Run) -> None:

@@ -98,6 +98,7 @@ fn with<'a>(channels: &[&'a Channel], is: impl Fn(&Channel) -> bool) -> Vec<&'a 
 /// What was sent again and why, and what was refused.
 fn repairs(data: &[&Channel], taps: &Taps, findings: &mut Vec<Finding>) {
     let requests = total(data, |channel| channel.counts.requests);
+    let is_near = |channels: &[&Channel]| channels.iter().all(|channel| taps.get(channel) == Tap::Requester);
     let resent = with(data, |channel| channel.counts.resent_total() > 0);
     if !resent.is_empty() {
         let count = total(&resent, |channel| channel.counts.resent_total());
@@ -119,11 +120,11 @@ fn repairs(data: &[&Channel], taps: &Taps, findings: &mut Vec<Finding>) {
         let went_back = |cause: RoceCause| total(&resent, |channel| channel.counts.rewinds[cause as usize]);
         let naks = total(data, |channel| channel.counts.sequence_naks);
         let all_rewinds: u64 = RoceCause::ALL.into_iter().map(went_back).sum();
-        let is_at = |is: fn(Tap) -> bool| resent.iter().all(|channel| is(taps.get(channel)));
-        let is_near = is_at(|tap| tap == Tap::Requester);
+        let is_far = resent.iter().all(|channel| matches!(taps.get(channel), Tap::Responder | Tap::Middle));
+        let is_near = is_near(&resent);
         let exact = match is_near {
             true => "roce.exact.requester",
-            false if is_at(|tap| matches!(tap, Tap::Responder | Tap::Middle)) => "roce.exact.elsewhere",
+            false if is_far => "roce.exact.elsewhere",
             false => "roce.exact.unknown",
         };
         let finding = Finding::new("roce_retransmit", Severity::Warning)
@@ -155,6 +156,7 @@ fn repairs(data: &[&Channel], taps: &Taps, findings: &mut Vec<Finding>) {
             .detail("qps", held.len())
             .detail("longest", words::short(longest))
             .detail("heard", heard)
+            .list("fate", [(if is_near(&held) { "roce.fate.requester" } else { "roce.fate.elsewhere" }, 0)])
             .variant_if(heard > 0, "some")
             .variant_if(heard == timeouts, "nak");
         findings.push(marked(finding, &mark_of(&held, timeouts, None)));

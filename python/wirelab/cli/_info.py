@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -168,12 +169,21 @@ class _Page:
         room = max(_text.width(word) for word in words)
         for one in self.seen["findings"]:
             severity = one["severity"] if one["severity"] in ("error", "warning") else "info"
-            text = printable(one[f"message_{self.lang}"] or one["code"])
+            text = printable(one[f"message_{self.lang}"] or one["code"]) + self.of_file(one)
             first, *rest = _text.wrapped(text, self.width - room - 4)
             word = _text.padded(self.say("severity_" + severity), room)
             lines.append(f"  {self.paint(word, severity)}  {first}")
             lines += [" " * (room + 4) + line for line in rest]
         return lines
+
+    def of_file(self, told: Mapping[str, Any]) -> str:
+        """Whose frame numbers a sentence gives, where there are several files."""
+        files, number = self.seen["files"], told["file_no"]
+        text = told["message_en"] or ""
+        if len(files) < 2 or number is None or not re.search(r"\bframes? \d", text):
+            return ""
+        name = os.path.basename(files[number - 1]["name"])
+        return "" if name in text else self.say("of_file", file=printable(name))
 
     def protocols(self) -> list[str]:
         every = self.seen["protocols"]
@@ -269,7 +279,7 @@ class _Page:
         """Events by kind and outcome: how often, on which queue pairs, and the longest of them."""
         lines = []
         for one in happenings:
-            message = printable(one["longest"][f"message_{self.lang}"])
+            message = printable(one["longest"][f"message_{self.lang}"]) + self.of_file(one["longest"])
             if one["events"] > 1:
                 key = "happened_often" if one["longest_ns"] else "happened_at_once"
                 longest = _format.duration(one["longest_ns"])
@@ -330,14 +340,17 @@ class _Page:
             [
                 one["kind"],
                 _format.NOTHING if one["class"] is None else str(one["class"]),
+                one["src_mac"] or _format.NOTHING,
                 count(one["pause_count"]),
                 count(one["resume_count"]),
                 count(one["largest_quanta"]),
             ]
-            for one in self.seen["pauses"]
+            for one in self.seen["pauses"][:_SHOWN]
         ]
-        head = [self.say(key) for key in ("kind", "class", "pause_count", "resume_count", "largest_quanta")]
-        return self.table(self.say("pauses"), head, rows, "lrrrr")
+        keys = ("kind", "class", "congested_port", "pause_count", "resume_count", "largest_quanta")
+        head = [self.say(key) for key in keys]
+        left = len(self.seen["pauses"]) - len(rows)
+        return self.table(self.say("pauses"), head, rows, "lrlrrr", left, "wirelab table pause")
 
     def tunnels(self) -> list[str]:
         most = sorted(self.seen["tunnels"], key=lambda one: -one["packets"])
