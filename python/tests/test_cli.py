@@ -46,6 +46,7 @@ def test_info_puts_failures_first_and_counts_queue_pairs_once(wirelab: Run) -> N
     assert "captured at 2 points" not in text
     text = " ".join(wirelab("info", *sorted(loss.glob("*.pcap"))).stdout.decode().split())
     assert "captured at 2 points" in text and "wirelab match" in text
+    assert "each point of capture counted)" in text
     # A frame number alone would not say of which file; where none is given, none is named.
     assert "(Frames of roce-loss.requester.pcap.)" in text
     sentences = text[text.index("Findings") : text.index("Capture Frames")].split("note ")

@@ -257,7 +257,7 @@ class _Page:
             text = self.say("reordered", count=count(late["segments"]), connections=count(late["connections"]))
             first, *rest = _text.wrapped(text, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
-        return [self.title(self.say("tcp_happenings")), *lines] if lines else []
+        return [self.title(self.say("tcp_happenings" + self.points())), *lines] if lines else []
 
     def too_big(self) -> list[str]:
         """Routers that say a packet was too big for the next link."""
@@ -288,6 +288,10 @@ class _Page:
             first, *rest = _text.wrapped(message, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
         return lines
+
+    def points(self) -> str:
+        """How keys of words end where the same traffic was captured at several points."""
+        return "_points" if any(one["code"] == "several_points" for one in self.seen["findings"]) else ""
 
     def where(self, one: Mapping[str, Any]) -> str:
         """The queue pairs of several events, if there are several."""
@@ -332,7 +336,7 @@ class _Page:
         roce = self.seen["roce"]
         if not roce["happenings"]:
             return []
-        title = self.title(self.say("roce_events", count=count(roce["event_count"])))
+        title = self.title(self.say("roce_events" + self.points(), count=count(roce["event_count"])))
         return [title, *self.happened(roce["happenings"])]
 
     def pauses(self) -> list[str]:
