@@ -85,7 +85,7 @@ def test_words_of_both_languages_have_the_same_keys_and_placeholders() -> None:
             words.update(of_part)
     assert list(english) == list(chinese) and len(english) > 60
     for key, text in english.items():
-        assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", chinese[key])), key
+        assert set(re.findall(r"{(\w+)[|}]", text)) == set(re.findall(r"{(\w+)[|}]", chinese[key])), key
     source = "".join(path.read_text(encoding="utf-8") for path in Path(wl.__file__).parent.rglob("*.py"))
     unused = [key for key in english if not re.search(f"[\"']{key}[\"']", source) and not key.startswith("severity_")]
     assert unused == []

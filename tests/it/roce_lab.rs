@@ -179,7 +179,7 @@ const EXPLAINED: [(&str, &str, &str, i128, i128, &str); 5] = [
         "rcvd_seq_err",
         32,
         31,
-        "the NAKs of frames 149, 150 and 152 come before the requester goes back for that of frame 147 (frame 154); rxe reads on with the next answer (frame 178; its ack_deferred of 6 are frames 149 to 152, 178 and 179), while only a part of the fourth message (PSN base + 48 to 63) is sent again: 149 and 150 name numbers in it and count, 152 names the fifth and is dropped",
+        "the NAKs of frames 149, 150 and 152 come before the requester goes back for that of frame 147 (frame 154); rxe reads on with the next answer (frame 178; its ack_deferred of 6 counts what came while others waited), while only a part of the fourth message (PSN base + 48 to 63) is sent again: 149 and 150 name numbers in it and count, 152 names the fifth and is dropped",
     ),
 ];
 

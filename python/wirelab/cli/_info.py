@@ -257,7 +257,8 @@ class _Page:
             text = self.say("reordered", count=count(late["segments"]), connections=count(late["connections"]))
             first, *rest = _text.wrapped(text, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
-        return [self.title(self.say("tcp_happenings" + self.points())), *lines] if lines else []
+        title = "tcp_happenings_points" if self.has_points() else "tcp_happenings"
+        return [self.title(self.say(title)), *lines] if lines else []
 
     def too_big(self) -> list[str]:
         """Routers that say a packet was too big for the next link."""
@@ -289,9 +290,9 @@ class _Page:
             lines += [f"  - {first}", *("    " + line for line in rest)]
         return lines
 
-    def points(self) -> str:
-        """How keys of words end where the same traffic was captured at several points."""
-        return "_points" if any(one["code"] == "several_points" for one in self.seen["findings"]) else ""
+    def has_points(self) -> bool:
+        """Whether the same traffic was captured at several points."""
+        return any(one["code"] == "several_points" for one in self.seen["findings"])
 
     def where(self, one: Mapping[str, Any]) -> str:
         """The queue pairs of several events, if there are several."""
@@ -336,8 +337,9 @@ class _Page:
         roce = self.seen["roce"]
         if not roce["happenings"]:
             return []
-        title = self.title(self.say("roce_events" + self.points(), count=count(roce["event_count"])))
-        return [title, *self.happened(roce["happenings"])]
+        title = "roce_events_points" if self.has_points() else "roce_events"
+        lines = self.happened(roce["happenings"])
+        return [self.title(self.say(title, count=count(roce["event_count"]))), *lines]
 
     def pauses(self) -> list[str]:
         rows = [
