@@ -101,7 +101,11 @@ def rows_of(table: wl.Table, columns: list[str]) -> list[dict[str, object]]:
 
 
 def main() -> int:
-    for sample, lang in [("tcp-loss/tcp-loss.h1.pcap", "en"), ("roce-loss/roce-loss.requester.pcap", "zh")]:
+    for sample, lang in [
+        ("tcp-loss/tcp-loss.h1.pcap", "en"),
+        ("roce-loss/roce-loss.requester.pcap", "zh"),
+        ("lldp-dcbx/lldp-dcbx.pcap", "en"),
+    ]:
         print(f"\n=== wirelab info sample-captures/{sample} --lang {lang}\n")
         status = wirelab(["info", str(HERE / sample), "--lang", lang])
         if status:

@@ -160,10 +160,11 @@ fn roce<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
 
 fn pauses<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for ((kind, class), counts) in seen.pauses.iter() {
+    for ((kind, class, src_mac), counts) in seen.pauses.iter() {
         let one = PyDict::new(py);
         one.set_item("kind", kind)?;
         one.set_item("class", class)?;
+        one.set_item("src_mac", src_mac)?;
         one.set_item("pause_count", counts.pause_count)?;
         one.set_item("resume_count", counts.resume_count)?;
         one.set_item("largest_quanta", counts.largest_quanta)?;

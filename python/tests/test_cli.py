@@ -20,7 +20,7 @@ def test_info_begins_with_findings_and_tells_what_there_is(wirelab: Run) -> None
         (PING, ["Protocols", "ICMP", "Pings", "Interfaces", "ETHERNET"]),
         (TCP, ["TCP connections", "handshake RTT", "MSS", "goodput", "5201"]),
         (ROCE, ["RoCE", "RC_RDMA_WRITE", "acknowledgements"]),
-        (PFC, ["Pause frames", "PFC", "largest quanta"]),
+        (PFC, ["Pause frames", "PFC", "sender (congested port)", "02:00:00:00:77:99"]),
         (VXLAN, ["Tunnels", "VXLAN", "VNI"]),
     ):
         done = wirelab("info", path)
@@ -46,6 +46,11 @@ def test_info_puts_failures_first_and_counts_queue_pairs_once(wirelab: Run) -> N
     assert "captured at 2 points" not in text
     text = " ".join(wirelab("info", *sorted(loss.glob("*.pcap"))).stdout.decode().split())
     assert "captured at 2 points" in text and "wirelab match" in text
+    assert "each point of capture counted)" in text
+    # A frame number alone would not say of which file; where none is given, none is named.
+    assert "(Frames of roce-loss.requester.pcap.)" in text
+    sentences = text[text.index("Findings") : text.index("Capture Frames")].split("note ")
+    assert all("(Frames of " not in one for one in sentences if "frame " not in one)
 
 
 def test_info_speaks_chinese_where_asked_or_where_the_environment_does(wirelab: Run) -> None:
@@ -80,7 +85,7 @@ def test_words_of_both_languages_have_the_same_keys_and_placeholders() -> None:
             words.update(of_part)
     assert list(english) == list(chinese) and len(english) > 60
     for key, text in english.items():
-        assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", chinese[key])), key
+        assert set(re.findall(r"{(\w+)[|}]", text)) == set(re.findall(r"{(\w+)[|}]", chinese[key])), key
     source = "".join(path.read_text(encoding="utf-8") for path in Path(wl.__file__).parent.rglob("*.py"))
     unused = [key for key in english if not re.search(f"[\"']{key}[\"']", source) and not key.startswith("severity_")]
     assert unused == []

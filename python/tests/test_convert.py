@@ -185,9 +185,9 @@ def test_the_command_line_converts_and_tells(wirelab: Run, tmp_path: Path) -> No
     again = wirelab("convert", PING, TCP, "-o", out, "--tables", "probes", "--lang", "zh")
     assert (again.returncode, again.stderr) == (0, b"") and "2 个无变化" in again.stdout.decode()
     renewed = wirelab("convert", PING, "-o", out, "--tables", "probes", "--link-speed", "100G")
-    assert "1 captures of the dataset that were not named" in renewed.stdout.decode()
+    assert "1 capture of the dataset that was not named" in renewed.stdout.decode()
     sized = wirelab("convert", PING, TCP, "-o", tmp_path / "sized", "--tables", "packets", "--group-by", "1GiB")
-    assert sized.returncode == 0 and "1 captures written" in sized.stdout.decode()
+    assert sized.returncode == 0 and "1 capture written" in sized.stdout.decode()
     for arguments, why in (
         (["--group-by", "host"], "--group-by must be file, ring, all or a size"),
         (["--jobs", "none"], "--jobs must be a whole number"),

@@ -51,7 +51,7 @@ def test_tables_know_their_columns_and_meanings() -> None:
 def test_every_table_shows_its_first_rows(path) -> None:
     cap = wl.open(path).load()
     for name, table in cap.tables.items():
-        assert repr(table).startswith(f"{name}: {len(table):,} rows")
+        assert repr(table).startswith(f"{name}: {len(table):,} {'row' if len(table) == 1 else 'rows'}, ")
         html = table._repr_html_()
         assert html.count("<tr>") == 1 + min(10, len(table))
         assert all(column in html for column in table.columns)

@@ -31,13 +31,13 @@ _COLOURS = ("#0969da", "#e36209", "#1b9e77", "#a475f9", "#d4a72c", "#bf3989", "#
 
 
 def line(seen: Mapping[str, Any]) -> str:
-    parts = [f"{_format.count(seen['frames'])} frames", _format.size(seen["original_bytes"])]
+    parts = [_format.counted(seen["frames"], "frame"), _format.size(seen["original_bytes"])]
     if _duration_ns(seen) is not None:
         parts.append(_format.duration(_duration_ns(seen)))
     parts += [f"{one['protocol']} {_format.count(one['frames'])}" for one in seen["protocols"][:4]]
     noted = [one for one in seen["findings"] if one["severity"] != "info"]
     if noted:
-        parts.append(f"{len(noted)} finding{'s' if len(noted) > 1 else ''}: " + ", ".join(one["code"] for one in noted))
+        parts.append(f"{_format.counted(len(noted), 'finding')}: " + ", ".join(one["code"] for one in noted))
     return f"<wirelab.Capture {names(seen, 'en')}: {'; '.join(parts)}>"
 
 

@@ -13,6 +13,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 row``, ``2,600 rows``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def size(bytes_: int) -> str:
     return _scaled(bytes_, ("B", "kB", "MB", "GB", "TB", "PB"))
 

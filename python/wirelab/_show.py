@@ -23,7 +23,7 @@ TABLE_STYLE = (
 
 
 def table_text(name: str, schema: Mapping[str, str], rows: Sequence[Sequence[Any]], num_rows: int) -> str:
-    lines = [f"{name}: {_format.count(num_rows)} rows, {len(schema)} columns"]
+    lines = [f"{name}: {_format.counted(num_rows, 'row')}, {_format.counted(len(schema), 'column')}"]
     names, kinds = list(schema), list(schema.values())
     cells = [[_text.cut(cell, CELL_PLACES) for cell in _cells(row, kinds)] for row in rows]
     # Columns with nothing in these rows would only push others off the edge.
@@ -59,12 +59,12 @@ def table_html(
         "<tr>" + "".join(f"<td{side}>{escape(cell)}</td>" for side, cell in zip(sides, _cells(row, kinds), strict=True))
         for row in rows
     )
-    shown = f"{_format.count(num_rows)} rows"
+    shown = _format.counted(num_rows, "row")
     if num_rows > len(rows):
         shown = f"first {len(rows)} of {shown}"
     return (
         f'{TABLE_STYLE}<div style="overflow-x:auto"><p style="margin:0 0 4px"><b>{escape(name)}</b>: {shown}, '
-        f'{len(schema)} columns</p><table class="wirelab-table"><thead><tr>{head}</tr></thead>'
+        f'{_format.counted(len(schema), "column")}</p><table class="wirelab-table"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 

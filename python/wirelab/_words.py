@@ -21,8 +21,19 @@ def default_lang() -> str:
 
 
 def say(lang: str, key: str, **values: object) -> str:
-    """The words under ``key``, with their placeholders filled in."""
-    return _words(lang)[key].format_map(values)
+    """The words under ``key``, with their placeholders filled in.
+
+    ``{count|packet|packets}`` is the first form where ``count`` is 1, else the second.
+
+    Neither form may hold one of ``.:![``.
+    """
+    return _words(lang)[key].format_map(_Values(values))
+
+
+class _Values(dict[str, object]):
+    def __missing__(self, placeholder: str) -> object:
+        name, one, other = placeholder.split("|")
+        return one if str(self[name]) == "1" else other
 
 
 def _words(lang: str) -> dict[str, str]:

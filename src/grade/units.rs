@@ -104,8 +104,7 @@ pub fn exact(value: &Value, unit: Option<Unit>, lang: Lang) -> String {
         _ => plain(value, lang),
     };
     let Some(unit) = unit.filter(|_| as_number(value).is_some()) else { return text };
-    let one = if matches!(value, Value::Integer(1)) { "_one" } else { "" };
-    words::say(lang, &format!("grade.unit.{}{one}", unit.name()), &[("value", &text)])
+    words::say(lang, &format!("grade.unit.{}", unit.name()), &[("value", &text)])
 }
 
 /// Two values side by side: exact where rounding would make them look alike.
@@ -159,10 +158,7 @@ fn long_duration(seconds: u64, lang: Lang) -> String {
         ("minute", seconds / 60 % 60),
         ("second", seconds % 60),
     ];
-    let part = |(name, count): (&str, u64)| {
-        let one = if count == 1 { "_one" } else { "" };
-        words::say(lang, &format!("grade.duration.{name}{one}"), &[("value", &count)])
-    };
+    let part = |(name, count): (&str, u64)| words::say(lang, &format!("grade.duration.{name}"), &[("value", &count)]);
     let mut parts: Vec<_> = parts.into_iter().filter(|(_, count)| *count > 0).map(part).collect();
     let last = parts.pop().unwrap_or_default();
     if parts.is_empty() {

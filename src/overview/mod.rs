@@ -54,7 +54,7 @@ pub struct Overview {
     pub too_big: Groups<TooBig, u64>,
     pub roce: RoceOverview,
     /// Pause frames by kind and class.
-    pub pauses: Groups<(String, Option<u8>), PauseCounts>,
+    pub pauses: Groups<(String, Option<u8>, Option<String>), PauseCounts>,
     /// Encapsulated packets by kind and virtual network.
     pub tunnels: Groups<(String, Option<u32>), TunnelCounts>,
     /// Probes by protocol, asker and asked.
@@ -105,7 +105,7 @@ where
         ScanRequest::new(TableId::RoceQps),
         ScanRequest::new(TableId::RoceEvents),
         request(TableId::Icmp, &["protocol", "src_ip", "type", "code", "mtu", "quoted_src_ip", "quoted_dst_ip"]),
-        request(TableId::Pause, &["kind", "class", "quanta"]),
+        request(TableId::Pause, &["kind", "class", "src_mac", "quanta"]),
         request(TableId::Tunnels, &["kind", "vni", "overhead_bytes"]),
         request(TableId::Probes, &["protocol", "src_ip", "dst_ip", "rtt_ns", "is_lost"]),
         ScanRequest::new(TableId::Interfaces),
@@ -139,7 +139,7 @@ struct Gathered {
     top_queue_pairs: BinaryHeap<Connection>,
     opcodes: Vec<(Option<String>, u64)>,
     roce: RoceOverview,
-    pauses: Groups<(String, Option<u8>), PauseCounts>,
+    pauses: Groups<(String, Option<u8>, Option<String>), PauseCounts>,
     tunnels: Groups<(String, Option<u32>), TunnelCounts>,
     probes: Groups<(String, String, String), ProbeCounts>,
 }
@@ -244,12 +244,12 @@ impl Gathered {
     }
 
     fn add_pauses(&mut self, batch: &RecordBatch) {
-        let kinds = Words::new(&batch["kind"]);
+        let (kinds, ports) = (Words::new(&batch["kind"]), Words::new(&batch["src_mac"]));
         let classes = batch["class"].as_primitive::<UInt8Type>();
         let quanta = batch["quanta"].as_primitive::<UInt16Type>();
         for row in 0..batch.num_rows() {
             let class = (!classes.is_null(row)).then(|| classes.value(row));
-            let key = (kinds.get(row).unwrap_or("?").to_owned(), class);
+            let key = (kinds.get(row).unwrap_or("?").to_owned(), class, ports.get(row).map(str::to_owned));
             if let Some(counts) = self.pauses.entry(key) {
                 match quanta.value(row) {
                     0 => counts.resume_count += 1,

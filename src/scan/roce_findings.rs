@@ -1,7 +1,7 @@
 //! What is to be said of RoCE and of pauses: losses and their repair, refusals, congestion, priorities, and what a capture
 //! at a host cannot show.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::core::Core;
 use super::lldp_findings;
@@ -21,11 +21,12 @@ pub(super) fn findings(core: &Core) -> Vec<Finding> {
         None => Vec::new(),
     };
     let data: Vec<&Channel> = channels.iter().copied().filter(|channel| !is_management(channel)).collect();
+    let taps = Taps::of(core);
     let has_roce = core.roce.as_ref().is_some_and(|stage| stage.packets() > 0);
     if has_roce {
-        repairs(&data, &mut findings);
+        repairs(&data, &taps, &mut findings);
         silences(core, &data, &mut findings);
-        congestion(core, &data, &mut findings);
+        congestion(&data, &taps, &mut findings);
         priorities(core, &data, &mut findings);
         pairing(core, &data, &mut findings);
         findings.extend(control_only(&channels, &data));
@@ -35,6 +36,29 @@ pub(super) fn findings(core: &Core) -> Vec<Finding> {
     findings.extend(lldp_findings::findings(core, &data));
     pauses(core, has_roce, &mut findings);
     findings
+}
+
+/// Where the tap is, by queue pair: as far as is known, and where the capture itself says it.
+struct Taps(HashMap<u64, (Tap, Option<Tap>)>);
+
+impl Taps {
+    fn of(core: &Core) -> Self {
+        let fabrics = core.roce.iter().flat_map(|stage| &stage.fabrics);
+        let of_fabric = |fabric: &Fabric| {
+            let places =
+                fabric.channels().map(|channel| (channel.id, (fabric.tap(channel), fabric.tap_by_host(channel))));
+            places.collect::<Vec<_>>()
+        };
+        Self(fabrics.flat_map(of_fabric).collect())
+    }
+
+    fn get(&self, channel: &Channel) -> Tap {
+        self.0.get(&channel.id).map_or(Tap::Unknown, |taps| taps.0)
+    }
+
+    fn by_host(&self, channel: &Channel) -> Option<Tap> {
+        self.0.get(&channel.id).and_then(|taps| taps.1)
+    }
 }
 
 /// Parts of a list that there are any of.
@@ -72,8 +96,9 @@ fn with<'a>(channels: &[&'a Channel], is: impl Fn(&Channel) -> bool) -> Vec<&'a 
 }
 
 /// What was sent again and why, and what was refused.
-fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
+fn repairs(data: &[&Channel], taps: &Taps, findings: &mut Vec<Finding>) {
     let requests = total(data, |channel| channel.counts.requests);
+    let is_near = |channels: &[&Channel]| channels.iter().all(|channel| taps.get(channel) == Tap::Requester);
     let resent = with(data, |channel| channel.counts.resent_total() > 0);
     if !resent.is_empty() {
         let count = total(&resent, |channel| channel.counts.resent_total());
@@ -94,6 +119,14 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
         let of = |cause: RoceCause| total(&resent, |channel| channel.counts.resent[cause as usize]);
         let went_back = |cause: RoceCause| total(&resent, |channel| channel.counts.rewinds[cause as usize]);
         let naks = total(data, |channel| channel.counts.sequence_naks);
+        let all_rewinds: u64 = RoceCause::ALL.into_iter().map(went_back).sum();
+        let is_far = resent.iter().all(|channel| matches!(taps.get(channel), Tap::Responder | Tap::Middle));
+        let is_near = is_near(&resent);
+        let exact = match is_near {
+            true => "roce.exact.requester",
+            false if is_far => "roce.exact.elsewhere",
+            false => "roce.exact.unknown",
+        };
         let finding = Finding::new("roce_retransmit", Severity::Warning)
             .value(count, "packets")
             .detail("total", requests)
@@ -102,7 +135,10 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
             .detail("qps", resent.len())
             .list("reasons", present(reasons.map(|(key, cause)| (key, of(cause)))))
             .list("rewinds", present(rewinds.map(|(key, cause)| (key, went_back(cause)))))
+            .detail("each", (count + all_rewinds / 2).checked_div(all_rewinds).unwrap_or(count))
             .detail("naks", naks)
+            .list("exact", [(exact, 0)])
+            .list("unheeded", [(if is_near { "roce.unheeded.requester" } else { "roce.unheeded.elsewhere" }, 0)])
             // A NAK that is lost on its way, ignored, or the last of the capture makes nobody go back.
             .variant_if(naks > went_back(RoceCause::Nak), "unheeded");
         findings.push(marked(finding, &mark_of(&resent, count, None)));
@@ -112,12 +148,17 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
     let held = with(data, |channel| channel.counts.timeout_wait_ns > 0 && !is_gone(channel));
     if !held.is_empty() {
         let timeouts = total(&held, |channel| channel.counts.rewinds[RoceCause::Timeout as usize]);
+        let heard = total(&held, |channel| channel.counts.timeouts_after_nak);
         let longest = held.iter().map(|channel| channel.counts.longest_timeout_wait_ns).max().unwrap_or(0);
         let finding = Finding::new("roce_timeout_wait", Severity::Warning)
             .value(total(&held, |channel| channel.counts.timeout_wait_ns.unsigned_abs()), "ns")
             .detail("timeouts", timeouts)
             .detail("qps", held.len())
-            .detail("longest", words::short(longest));
+            .detail("longest", words::short(longest))
+            .detail("heard", heard)
+            .list("fate", [(if is_near(&held) { "roce.fate.requester" } else { "roce.fate.elsewhere" }, 0)])
+            .variant_if(heard > 0, "some")
+            .variant_if(heard == timeouts, "nak");
         findings.push(marked(finding, &mark_of(&held, timeouts, None)));
     }
     let gone = with(data, is_gone);
@@ -139,7 +180,18 @@ fn repairs(data: &[&Channel], findings: &mut Vec<Finding>) {
     let refused = with(data, |channel| channel.counts.fatal_naks > 0);
     if !refused.is_empty() {
         let count = total(&refused, |channel| channel.counts.fatal_naks);
-        let finding = Finding::new("roce_nak", Severity::Warning).value(count, "NAKs").detail("qps", refused.len());
+        let of = |code: usize| total(&refused, |channel| channel.counts.fatal_by_code[code]);
+        let finding =
+            Finding::new("roce_nak", Severity::Warning).value(count, "NAKs").detail("qps", refused.len()).list(
+                "refusals",
+                present([
+                    ("roce.refusal.invalid_request", of(1)),
+                    ("roce.refusal.remote_access", of(2)),
+                    ("roce.refusal.remote_operation", of(3)),
+                    ("roce.refusal.invalid_rd_request", of(4)),
+                    ("roce.refusal.reserved", of(0)),
+                ]),
+            );
         findings.push(marked(finding, &mark_of(&refused, count, Some(RoceEventKind::Refused))));
     }
     let dropped = with(data, |channel| channel.counts.discarded > 0);
@@ -208,14 +260,17 @@ fn control_only(channels: &[&Channel], data: &[&Channel]) -> Option<Finding> {
 }
 
 /// ECN: marks, and the notifications that should follow them.
-fn congestion(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
+fn congestion(data: &[&Channel], taps: &Taps, findings: &mut Vec<Finding>) {
     let marks_of = |channel: &Channel| channel.counts.ce + channel.counts.response_ce;
     let notifications_of = |channel: &Channel| channel.counts.notifications + channel.counts.response_notifications;
     let marked_qps = with(data, |channel| marks_of(channel) > 0);
     let marks = total(&marked_qps, marks_of);
     let notifications = total(data, notifications_of);
     let requests = total(data, |channel| channel.counts.requests);
-    let packets = requests + total(data, |channel| channel.counts.responses);
+    // Where the same traffic was captured at several points, those without marks lie before the switch.
+    let interfaces: BTreeSet<u32> = marked_qps.iter().map(|channel| channel.ends.interface).collect();
+    let beside = with(data, |channel| interfaces.contains(&channel.ends.interface));
+    let packets = total(&beside, |channel| channel.counts.requests + channel.counts.responses);
     if marks > 0 {
         let code = if notifications == 0 { "roce_ce_without_cnp" } else { "roce_congestion" };
         let severity = if notifications == 0 { Severity::Warning } else { Severity::Info };
@@ -231,7 +286,8 @@ fn congestion(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
             .detail("qps", marked_qps.len())
             .detail("cnps", notifications)
             .detail("delay", shortest)
-            .variant_if(notifications == 0 && is_at_receivers(core, &marked_qps), "here");
+            .variant_if(notifications == 0 && !passes_answers(&marked_qps), "one_way")
+            .variant_if(notifications == 0 && is_at_receivers(&marked_qps, taps), "here");
         findings.push(marked(finding, &mark_of(&marked_qps, marks, kind)));
     } else if notifications > 0 {
         let slowed = with(data, |channel| notifications_of(channel) > 0);
@@ -254,16 +310,24 @@ fn congestion(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether the tap is where all the marked packets were received, and the way back passes it: CNPs would be seen.
-fn is_at_receivers(core: &Core, marked: &[&Channel]) -> bool {
-    let Some(stage) = &core.roce else { return false };
-    let channels = stage.fabrics.iter().flat_map(|fabric| fabric.channels().map(move |channel| (fabric, channel)));
-    let of_marked = channels.filter(|(_, channel)| marked.iter().any(|one| one.id == channel.id));
-    of_marked.into_iter().all(|(fabric, channel)| {
-        let (tap, counts) = (fabric.tap(channel), &channel.counts);
-        let has_both_ways = counts.acknowledgements + counts.responses > 0;
-        (counts.ce == 0 || tap == Tap::Responder) && (counts.response_ce == 0 || tap == Tap::Requester) && has_both_ways
+/// Whether what the receivers of the marked packets send passes the tap: their CNPs would as well, on the same way.
+fn passes_answers(marked: &[&Channel]) -> bool {
+    marked.iter().all(|channel| {
+        let counts = &channel.counts;
+        // Of a READ's response the receiver is the requester.
+        (counts.ce == 0 || counts.acknowledgements + counts.responses > 0)
+            && (counts.response_ce == 0 || counts.requests > 0)
     })
+}
+
+/// Whether the capture itself says that it was taken at the receivers of all the marked packets. Marks are seen all the way
+/// from the switch to there.
+fn is_at_receivers(marked: &[&Channel], taps: &Taps) -> bool {
+    passes_answers(marked)
+        && marked.iter().all(|channel| {
+            let (tap, counts) = (taps.by_host(channel), &channel.counts);
+            (counts.ce == 0 || tap == Some(Tap::Responder)) && (counts.response_ce == 0 || tap == Some(Tap::Requester))
+        })
 }
 
 /// The class that a queue pair's packets travel in: VLAN priority, else the usual map from DSCP.
@@ -332,16 +396,17 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
     if data.is_empty() {
         return;
     }
-    let mut taps = [0_u64; 4];
-    let mut hosts = BTreeSet::new();
+    let mut taps = [0_u64; Tap::COUNT];
+    let (mut hosts, mut is_told) = (BTreeSet::new(), true);
     for fabric in &stage.fabrics {
         for channel in fabric.channels().filter(|channel| !is_management(channel)) {
             let tap = fabric.tap(channel);
             taps[tap as usize] += 1;
+            is_told &= fabric.tap_by_host(channel).is_some();
             hosts.insert(match tap {
                 Tap::Requester => Some(channel.ends.requester_ip),
                 Tap::Responder => Some(channel.ends.responder_ip),
-                Tap::Middle | Tap::Unknown => None,
+                Tap::Middle | Tap::BehindMarks | Tap::Unknown => None,
             });
         }
     }
@@ -367,6 +432,7 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
                 ("roce.tap.requester", of(Tap::Requester)),
                 ("roce.tap.responder", of(Tap::Responder)),
                 ("roce.tap.middle", of(Tap::Middle)),
+                ("roce.tap.behind_marks", of(Tap::BehindMarks)),
                 ("roce.tap.unknown", of(Tap::Unknown)),
             ]),
         )
@@ -375,7 +441,9 @@ fn pairing(core: &Core, data: &[&Channel], findings: &mut Vec<Finding>) {
             present([("roce.role.requester", of(Tap::Requester)), ("roce.role.responder", of(Tap::Responder))]),
         )
         .detail("host", host.map_or_else(String::new, |ip| ip.to_string()))
-        .variant_if(host.is_some(), "host")
+        .variant_if(host.is_some(), "near")
+        .variant_if(host.is_some() && is_told, "host")
+        .variant_if(of(Tap::BehindMarks) == data.len() as u64, "marks")
         .variant_if(of(Tap::Unknown) == data.len() as u64, "unknown");
     findings.push(marked(finding, &mark_of(data, data.len() as u64, None)));
 }

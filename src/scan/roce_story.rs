@@ -21,7 +21,7 @@ fn bits_per_s(bytes: u64, over_ns: i64) -> Option<u64> {
 pub(super) fn message_row(channel: &Channel, message: &Message, first_ns: Option<i64>) -> RoceMessageRow {
     let resent = |cause: RoceCause| message.resent[cause as usize];
     let bytes = message.dma_bytes.map_or(message.payload_bytes, u64::from);
-    let latency_ns = message.done.map(|done| done.time_ns.saturating_sub(message.first.time_ns));
+    let latency_ns = message.latency_ns();
     RoceMessageRow {
         file_no: file_no(message.first.file),
         frame_no: message.first.frame_no,
@@ -218,8 +218,15 @@ impl fmt::Display for QpName {
 
 fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, responder): (Option<u32>, u32)) -> String {
     let wait = words::short(event.wait_ns.unwrap_or(0));
+    // Frame numbers of another file would mislead.
+    let nak = event.unheeded_nak.filter(|nak| nak.file == event.start.file).map(|nak| nak.frame_no);
+    let values: [(&str, &dyn fmt::Display); 2] = [("wait", &wait), ("nak", &nak.unwrap_or(0))];
     let word = |group: &str, name: Option<&str>| {
-        name.map_or(String::new(), |name| words::say(lang, &format!("roce.{group}.{name}"), &[("wait", &wait)]))
+        name.map_or(String::new(), |name| words::say(lang, &format!("roce.{group}.{name}"), &values))
+    };
+    let cause = match (event.cause, nak) {
+        (Some("timeout"), Some(_)) => Some("timeout_after_nak"),
+        (cause, _) => cause,
     };
     let kind = event.kind.name();
     let key = match (event.kind, event.cause) {
@@ -240,7 +247,7 @@ fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, respond
             ("bytes", &event.bytes.unwrap_or(0)),
             ("tries", &event.tries.unwrap_or(0)),
             ("wait", &wait),
-            ("cause", &word("cause", event.cause)),
+            ("cause", &word("cause", cause)),
             ("end", &word("end", event.end_reason)),
         ],
     )

@@ -37,7 +37,7 @@ table! {
         pair_confidence: Option<Symbol>,
         /// The same two queue pairs in the other direction.
         peer_qp_id: Option<u64>,
-        /// Where the tap is, by what was lost, copied, damaged or marked before and behind it: `requester`, `responder`, `middle`, `unknown`.
+        /// Where the tap is, as the capture itself says (cooked link types), else by what was lost, copied or damaged before and behind it: `requester`, `responder`, `middle`; by CE marks alone `behind_marks`, behind a switch that marks; `unknown`.
         tap: Symbol,
         /// Time of the last packet.
         end: Option<TimeNs>,
@@ -175,9 +175,9 @@ table! {
         response_count: u64,
         /// Last frame of the message, acknowledgement included.
         last_frame_no: u64,
-        /// When it was complete: time of the acknowledgement or of the last response; of the last packet over unreliable services.
+        /// When it was over: time of the acknowledgement, of the last response, or of the NAK that refused it; of the last packet over unreliable services.
         end: Option<TimeNs>,
-        /// From the first packet to `end`, as seen at the tap.
+        /// From the first packet to `end`, as seen at the tap; null where it failed.
         latency_ns: Option<i64>,
         /// `bytes` in bits, over `latency_ns`.
         throughput_bps: Option<u64>,

@@ -24,6 +24,8 @@ impl Lang {
 }
 
 /// The sentence under `key`, with its `{placeholders}` filled in. An unknown key comes back as itself.
+///
+/// `{count|packet|packets}` is the first form where `count` is 1, else the second.
 pub fn say(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
     let Some(template) = table(lang).get(key) else { return key.to_owned() };
     let mut text = String::with_capacity(template.len() + 32);
@@ -31,15 +33,25 @@ pub fn say(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
     while let Some(open) = rest.find('{') {
         let Some(close) = rest[open..].find('}') else { break };
         text.push_str(&rest[..open]);
-        let name = &rest[open + 1..open + close];
-        match values.iter().find(|(known, _)| *known == name) {
-            Some((_, value)) => text.push_str(&value.to_string()),
-            None => text.push_str(&rest[open..=open + close]),
+        let (name, forms) = parts(&rest[open + 1..open + close]);
+        let value = values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+        match (value, forms) {
+            (Some(value), None) => text.push_str(&value),
+            (Some(value), Some((one, other))) => text.push_str(if value == "1" { one } else { other }),
+            (None, _) => text.push_str(&rest[open..=open + close]),
         }
         rest = &rest[open + close + 1..];
     }
     text.push_str(rest);
     text
+}
+
+/// What a placeholder names, and its two forms, if it has them.
+fn parts(placeholder: &str) -> (&str, Option<(&str, &str)>) {
+    match placeholder.split_once('|') {
+        Some((name, forms)) => (name, forms.split_once('|')),
+        None => (placeholder, None),
+    }
 }
 
 /// A span of nanoseconds in the largest unit that leaves something before the point: "1.500 ms".
@@ -148,7 +160,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn placeholders(text: &str) -> BTreeSet<&str> {
-        text.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(name, _)| name).collect()
+        text.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(part, _)| parts(part).0).collect()
     }
 
     #[test]
@@ -163,6 +175,47 @@ mod tests {
         for (key, text) in en {
             assert_eq!(placeholders(text), placeholders(&zh[key]), "{key}");
         }
+    }
+
+    #[test]
+    fn one_thing_is_not_told_as_several() {
+        const COUNTS: &str = "answers before bytes cnps connections count frames lost max naks \
+                              packets points qps ranges storms timeouts total tries value xons";
+        let mut wrong = Vec::new();
+        for (key, text) in table(Lang::En) {
+            let value = |name: &&str| if COUNTS.split(' ').any(|count| count == *name) { "1" } else { "X" };
+            let filled: Vec<_> = placeholders(text).into_iter().map(|name| (name, value(&name))).collect();
+            let values: Vec<_> = filled.iter().map(|(name, value)| (*name, value as &dyn Display)).collect();
+            let said = say(Lang::En, key, &values);
+            assert!(!said.contains(['{', '}', '|']), "{key}: {said}");
+            wrong.extend(plural_after_one(&said).map(|word| format!("{key}: {word}: {said}")));
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert_eq!(plural_after_one("sent 1 time (1 TCP segments)"), Some("segments"));
+        assert_eq!(plural_after_one("1 of 1 queue pairs; 1 is, 1 of the frames"), Some("pairs"));
+        let packets = |count: u64| say(Lang::En, "grade.unit.packets", &[("value", &count)]);
+        assert_eq!([0, 1, 21].map(packets), ["0 packets", "1 packet", "21 packets"]);
+    }
+
+    /// The first plural that a "1" stands before.
+    fn plural_after_one(text: &str) -> Option<&str> {
+        let words: Vec<&str> = text.split(' ').collect();
+        // What ends the name of the one thing.
+        const ENDS: [&str; 25] = [
+            "1", "takes", "as", "at", "belongs", "by", "carries", "does", "for", "from", "has", "holds", "in", "is",
+            "its", "names", "of", "on", "shows", "sends", "tells", "than", "to", "was", "with",
+        ];
+        let mut ones = words.iter().enumerate().filter(|(_, word)| word.trim_start_matches('(') == "1");
+        ones.find_map(|(at, _)| {
+            let mut thing = words.iter().skip(at + 1).take(4).scan(false, |is_over, word| {
+                let bare = word.trim_end_matches([',', '.', ';', ':', ')', '?']);
+                let is_word = bare.chars().all(|letter| letter.is_alphanumeric() || letter == '-');
+                let is_next = !*is_over && is_word && !ENDS.contains(&bare);
+                *is_over |= bare.len() < word.len();
+                is_next.then_some(bare)
+            });
+            thing.find(|word| word.chars().count() > 2 && word.ends_with('s') && !word.ends_with("ss"))
+        })
     }
 
     #[test]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -168,12 +169,21 @@ class _Page:
         room = max(_text.width(word) for word in words)
         for one in self.seen["findings"]:
             severity = one["severity"] if one["severity"] in ("error", "warning") else "info"
-            text = printable(one[f"message_{self.lang}"] or one["code"])
+            text = printable(one[f"message_{self.lang}"] or one["code"]) + self.of_file(one)
             first, *rest = _text.wrapped(text, self.width - room - 4)
             word = _text.padded(self.say("severity_" + severity), room)
             lines.append(f"  {self.paint(word, severity)}  {first}")
             lines += [" " * (room + 4) + line for line in rest]
         return lines
+
+    def of_file(self, told: Mapping[str, Any]) -> str:
+        """Whose frame numbers a sentence gives, where there are several files."""
+        files, number = self.seen["files"], told["file_no"]
+        text = told["message_en"] or ""
+        if len(files) < 2 or number is None or not re.search(r"\bframes? \d", text):
+            return ""
+        name = os.path.basename(files[number - 1]["name"])
+        return "" if name in text else self.say("of_file", file=printable(name))
 
     def protocols(self) -> list[str]:
         every = self.seen["protocols"]
@@ -247,7 +257,8 @@ class _Page:
             text = self.say("reordered", count=count(late["segments"]), connections=count(late["connections"]))
             first, *rest = _text.wrapped(text, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
-        return [self.title(self.say("tcp_happenings")), *lines] if lines else []
+        title = "tcp_happenings_points" if self.has_points() else "tcp_happenings"
+        return [self.title(self.say(title)), *lines] if lines else []
 
     def too_big(self) -> list[str]:
         """Routers that say a packet was too big for the next link."""
@@ -269,7 +280,7 @@ class _Page:
         """Events by kind and outcome: how often, on which queue pairs, and the longest of them."""
         lines = []
         for one in happenings:
-            message = printable(one["longest"][f"message_{self.lang}"])
+            message = printable(one["longest"][f"message_{self.lang}"]) + self.of_file(one["longest"])
             if one["events"] > 1:
                 key = "happened_often" if one["longest_ns"] else "happened_at_once"
                 longest = _format.duration(one["longest_ns"])
@@ -278,6 +289,10 @@ class _Page:
             first, *rest = _text.wrapped(message, self.width - 4)
             lines += [f"  - {first}", *("    " + line for line in rest)]
         return lines
+
+    def has_points(self) -> bool:
+        """Whether the same traffic was captured at several points."""
+        return any(one["code"] == "several_points" for one in self.seen["findings"])
 
     def where(self, one: Mapping[str, Any]) -> str:
         """The queue pairs of several events, if there are several."""
@@ -322,22 +337,26 @@ class _Page:
         roce = self.seen["roce"]
         if not roce["happenings"]:
             return []
-        title = self.title(self.say("roce_events", count=count(roce["event_count"])))
-        return [title, *self.happened(roce["happenings"])]
+        title = "roce_events_points" if self.has_points() else "roce_events"
+        lines = self.happened(roce["happenings"])
+        return [self.title(self.say(title, count=count(roce["event_count"]))), *lines]
 
     def pauses(self) -> list[str]:
         rows = [
             [
                 one["kind"],
                 _format.NOTHING if one["class"] is None else str(one["class"]),
+                one["src_mac"] or _format.NOTHING,
                 count(one["pause_count"]),
                 count(one["resume_count"]),
                 count(one["largest_quanta"]),
             ]
-            for one in self.seen["pauses"]
+            for one in self.seen["pauses"][:_SHOWN]
         ]
-        head = [self.say(key) for key in ("kind", "class", "pause_count", "resume_count", "largest_quanta")]
-        return self.table(self.say("pauses"), head, rows, "lrrrr")
+        keys = ("kind", "class", "congested_port", "pause_count", "resume_count", "largest_quanta")
+        head = [self.say(key) for key in keys]
+        left = len(self.seen["pauses"]) - len(rows)
+        return self.table(self.say("pauses"), head, rows, "lrlrrr", left, "wirelab table pause")
 
     def tunnels(self) -> list[str]:
         most = sorted(self.seen["tunnels"], key=lambda one: -one["packets"])

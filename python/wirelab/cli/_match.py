@@ -18,7 +18,7 @@ _WORDS = {
     "en": {
         "direction": "direction", "a_to_b": "A to B", "b_to_a": "B to A", "unknown": "unknown", "sent": "sent",
         "delivered": "delivered", "lost": "lost", "duplicated": "duplicated", "reordered": "reordered",
-        "raw": "raw delay min / median / p99", "more": "{count} more rows (see --limit, --format)",
+        "raw": "raw delay min / median / p99", "more": "and {count} more (see --limit, --format)",
     },
     "zh": {
         "direction": "方向", "a_to_b": "A 到 B", "b_to_a": "B 到 A", "unknown": "未知", "sent": "发送",

@@ -18,6 +18,8 @@ pub(crate) struct RoceCounts {
     /// Time without progress before its timeouts, in all, and the longest.
     pub timeout_wait_ns: i64,
     pub longest_timeout_wait_ns: i64,
+    /// Timeouts of packets that a sequence NAK had asked for in vain.
+    pub timeouts_after_nak: u64,
     pub network_duplicates: u64,
     pub capture_duplicates: u64,
     pub damaged: u64,
@@ -34,6 +36,8 @@ pub(crate) struct RoceCounts {
     pub sequence_naks: u64,
     pub rnr_naks: u64,
     pub fatal_naks: u64,
+    /// The same by code; at 0 those with a reserved one.
+    pub fatal_by_code: [u64; 5],
     /// Numbers that were acknowledged and are not in the capture.
     pub not_captured: u64,
     /// Requests with the CE mark, with ECT, and without any.

@@ -65,6 +65,8 @@ pub(crate) struct RoceEvent {
     /// The queue pairs of both ends, where they are not those that the messages themselves went between.
     pub ends: Option<(u32, u32)>,
     pub cause: Option<&'static str>,
+    /// The sequence NAK that had asked in vain for what a timeout sends again.
+    pub unheeded_nak: Option<Mark>,
     pub end_reason: Option<&'static str>,
     pub frames: Frames,
 }
@@ -83,6 +85,7 @@ impl RoceEvent {
             wait_ns: None,
             ends: None,
             cause: None,
+            unheeded_nak: None,
             end_reason: None,
             frames: Frames::of(start),
         }

@@ -480,6 +480,11 @@ impl Fabric {
     pub fn tap(&self, channel: &Channel) -> Tap {
         self.pairs.get(channel.ends.pair as usize).map_or(Tap::Unknown, |pair| channel.tap(&pair.path))
     }
+
+    /// The same, where the capture itself says it.
+    pub fn tap_by_host(&self, channel: &Channel) -> Option<Tap> {
+        self.pairs.get(channel.ends.pair as usize)?.path.tap_by_host(channel.ends.direction)
+    }
 }
 
 fn wake(channel: &mut Channel, active: &mut Vec<u32>, index: u32) {

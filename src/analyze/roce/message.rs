@@ -81,6 +81,12 @@ impl Message {
         self.done.is_some()
     }
 
+    /// From its first packet to its completion. How long a refusal took is not how long messages take.
+    pub fn latency_ns(&self) -> Option<i64> {
+        let done = self.done.filter(|_| self.completion != Completion::Failed)?;
+        Some(done.time_ns.saturating_sub(self.first.time_ns))
+    }
+
     /// All of it passed the tap.
     pub fn is_whole(&self) -> bool {
         self.has_start && self.has_end && self.dma_bytes.is_none_or(|bytes| u64::from(bytes) == self.payload_bytes)

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::psn::Psn;
 use super::types::{Cause, Evidence, Operation, Sent};
+use crate::analyze::Mark;
 
 /// Without anything sent for so long a requester's timer may have run out. The shortest timers in use are far longer
 /// (timeout 14, 67 ms, is the usual least one); a busy host may pause for some milliseconds.
@@ -46,6 +47,15 @@ pub(super) struct Sending {
     pub is_rewind: bool,
     /// Its number passes the tap for the first time.
     pub is_fresh: bool,
+    /// The sequence NAK that had asked for it in vain before the timer did.
+    pub unheeded_nak: Option<Mark>,
+}
+
+impl Sending {
+    /// One that repeats nothing.
+    pub fn once(sent: Sent, evidence: Evidence, is_fresh: bool) -> Self {
+        Self { sent, cause: None, evidence, is_rewind: false, is_fresh, unheeded_nak: None }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +77,7 @@ pub(super) struct Requester {
     copies: u64,
     is_ip_id_useless: bool,
     /// A sequence NAK that the requester has not answered by going back.
-    nak: Option<Psn>,
+    nak: Option<(Psn, Mark)>,
     /// The request that the responder was not ready for.
     refused: Option<Psn>,
     /// Why the numbers before `next` are sent again just now.
@@ -121,7 +131,7 @@ impl Requester {
             self.remember(psn, request);
             (self.next, self.cursor, self.recovery) = (Some(end), end, None);
             let evidence = if ahead == 0 { Evidence::PSN_EXPECTED } else { Evidence::PSN_GAP };
-            return Sending { sent: Sent::New, cause: None, evidence, is_rewind: false, is_fresh: true };
+            return Sending::once(Sent::New, evidence, true);
         }
         let mut evidence = Evidence::PSN_BEHIND;
         let known = self.find(psn);
@@ -136,35 +146,35 @@ impl Requester {
                 let is_capture = is_elsewhere || is_mirrored;
                 let sent = if is_capture { Sent::CaptureDuplicate } else { Sent::NetworkDuplicate };
                 let evidence = evidence.with(Evidence::SAME_IP_ID);
-                return Sending { sent, cause: None, evidence, is_rewind: false, is_fresh: false };
+                return Sending::once(sent, evidence, false);
             }
         }
         // A repetition may overtake what it repeats: the older identification is the original's.
         let is_older = |seen: Seen| ip_id.is_some_and(|id| (id.wrapping_sub(seen.ip_id) as i16) < 0);
         if known.is_some_and(is_older) {
             let evidence = evidence.with(Evidence::OLDER_IP_ID);
-            return Sending { sent: Sent::New, cause: None, evidence, is_rewind: false, is_fresh: false };
+            return Sending::once(Sent::New, evidence, false);
         }
         let is_in_hole = known.is_none() && self.is_remembered(psn);
         let by_id = ip_id.zip(self.newest_ip_id).map(|(id, newest)| id.wrapping_sub(newest) as i16);
         if is_in_hole && by_id.is_some_and(|by| by < 0) {
             self.remember(psn, request);
             let evidence = evidence.with(Evidence::OLDER_IP_ID);
-            return Sending { sent: Sent::New, cause: None, evidence, is_rewind: false, is_fresh: true };
+            return Sending::once(Sent::New, evidence, true);
         }
         if by_id.is_some_and(|by| by > 0) {
             evidence = evidence.with(Evidence::NEWER_IP_ID);
         }
         let is_continued = self.recovery.is_some() && !psn.is_before(self.cursor);
-        let cause = match self.recovery.filter(|_| is_continued) {
-            Some(cause) => cause,
+        let (cause, unheeded_nak) = match self.recovery.filter(|_| is_continued) {
+            Some(cause) => (cause, None),
             None => self.cause_of(request, silence_ns, &mut evidence),
         };
         // A number that never passed the tap, no identification and no reason to send it again: nobody can tell.
         let is_told = known.is_some() || !is_in_hole || by_id.is_some() || cause != Cause::Unknown;
         if !is_told && request.operation != Operation::Read {
             self.remember(psn, request);
-            return Sending { sent: Sent::Unknown, cause: None, evidence, is_rewind: false, is_fresh: true };
+            return Sending::once(Sent::Unknown, evidence, true);
         }
         self.note_ip_id(request);
         self.remember(psn, request);
@@ -181,29 +191,33 @@ impl Requester {
             evidence,
             is_rewind,
             is_fresh: known.is_none() && is_in_hole,
+            unheeded_nak,
         }
     }
 
-    fn cause_of(&mut self, request: &Request, silence_ns: i64, evidence: &mut Evidence) -> Cause {
+    /// Why it goes back, and the NAK that had asked for just that before and was not heeded.
+    fn cause_of(&mut self, request: &Request, silence_ns: i64, evidence: &mut Evidence) -> (Cause, Option<Mark>) {
         let psn = request.psn;
-        if let Some(nak) = self.nak
+        let mut unheeded = None;
+        if let Some((nak, mark)) = self.nak
             && !nak.is_before(psn)
         {
             self.nak = None;
             *evidence = evidence.with(Evidence::NAK);
             if silence_ns < STALE_NAK_NS {
-                return Cause::Nak;
+                return (Cause::Nak, None);
             }
+            unheeded = Some(mark).filter(|_| nak == psn);
         }
         if self.refused == Some(psn) {
             *evidence = evidence.with(Evidence::RNR_NAK);
-            return Cause::Rnr;
+            return (Cause::Rnr, None);
         }
         if silence_ns >= TIMEOUT_NS {
             *evidence = evidence.with(Evidence::SILENCE);
-            return Cause::Timeout;
+            return (Cause::Timeout, unheeded);
         }
-        if request.operation.has_response() { Cause::Reissue } else { Cause::Unknown }
+        (if request.operation.has_response() { Cause::Reissue } else { Cause::Unknown }, None)
     }
 
     /// Everything before `psn` is acknowledged. Returns whether that is news.
@@ -220,7 +234,7 @@ impl Requester {
             if self.refused.is_some_and(|refused| refused.is_before(psn)) {
                 self.refused = None;
             }
-            if self.nak.is_some_and(|nak| nak.is_before(psn)) {
+            if self.nak.is_some_and(|(nak, _)| nak.is_before(psn)) {
                 self.nak = None;
             }
             while self.seen.len() > HISTORY && self.seen.front().is_some_and(|seen| seen.psn.is_before(psn)) {
@@ -230,8 +244,8 @@ impl Requester {
         is_news
     }
 
-    pub fn on_nak(&mut self, psn: Psn) {
-        self.nak = Some(psn);
+    pub fn on_nak(&mut self, psn: Psn, mark: Mark) {
+        self.nak = Some((psn, mark));
     }
 
     pub fn on_refused(&mut self, psn: Psn) {

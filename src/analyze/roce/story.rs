@@ -44,8 +44,16 @@ impl Story {
         self.events.push(event);
     }
 
-    /// The requester went back to `psn`; everything before `until` had been sent.
-    pub fn on_rewind(&mut self, cause: Cause, psn: Psn, until: Psn, mark: Mark, timeout_wait_ns: Option<i64>) {
+    /// The requester went back to `psn`; everything before `until` had been sent. Of a timeout: how long nothing moved, and
+    /// the NAK that it had not heeded.
+    pub fn on_rewind(
+        &mut self,
+        cause: Cause,
+        psn: Psn,
+        until: Psn,
+        mark: Mark,
+        (timeout_wait_ns, unheeded_nak): (Option<i64>, Option<Mark>),
+    ) {
         // What the responder was not ready for is told as such.
         if cause == Cause::Rnr {
             return;
@@ -58,6 +66,7 @@ impl Story {
             open.last_try_ns = mark.time_ns;
             open.event.tries = open.event.tries.map(|tries| tries + 1);
             open.event.cause = Some(cause.name());
+            open.event.unheeded_nak = open.event.unheeded_nak.or(unheeded_nak);
             open.event.wait_ns = open.event.wait_ns.max(timeout_wait_ns);
             return;
         }
@@ -65,6 +74,7 @@ impl Story {
         self.close_going_back(mark.time_ns, if cause == Cause::Timeout { "timeout" } else { "again" });
         let mut event = RoceEvent::at(RoceEventKind::GoBack, mark);
         (event.cause, event.psn, event.tries) = (Some(cause.name()), Some(psn.get()), Some(1));
+        event.unheeded_nak = unheeded_nak;
         (event.count, event.bytes, event.wait_ns) = (0, Some(0), timeout_wait_ns);
         self.going_back =
             Some(Box::new(GoingBack { event, from: psn, until, last_try_ns: mark.time_ns, longest_wait_ns: 0 }));

@@ -317,6 +317,12 @@ fn latency_is_from_the_first_packet_of_a_message_to_its_completion() {
     let latency = lab.channel(0).latency.as_ref().unwrap();
     // 10 us, and 3 ms more; the one without an answer has none.
     assert_eq!((latency.at_ns(500), latency.at_ns(1_000)), (Some(10_000), Some(3_010_000)));
+    // Nor has one that is refused.
+    let mut lab = Lab::default();
+    lab.all([send(0), answer(0x62, 0)]).finish();
+    assert_eq!((lab.messages[0].completion.name(), lab.messages[0].latency_ns()), ("failed", None));
+    assert!(lab.channel(0).latency.is_none());
+    assert_eq!(lab.channel(0).counts.fatal_by_code, [0, 0, 1, 0, 0]);
 }
 
 #[test]
@@ -325,6 +331,16 @@ fn a_nak_that_brings_no_step_back_is_not_why_the_timer_does_later() {
     lab.all([send(0), send(1), send(2), answer(SEQUENCE_NAK, 1)]).wait(2_000 * MS);
     lab.all([send(1), send(2), answer(ACK, 2)]).finish();
     assert_eq!((lab.said(5).1, lab.said(6).1), ("timeout", "timeout"));
+    // But it had asked for just that.
+    let back = lab.events(0, RoceEventKind::GoBack);
+    assert_eq!((back[0].cause, back[0].unheeded_nak.map(|nak| nak.frame_no)), (Some("timeout"), Some(4)));
+    assert_eq!(lab.channel(0).counts.timeouts_after_nak, 1);
+    // One of another packet had not, and one that is heeded leaves nothing.
+    let mut lab = Lab::default();
+    lab.all([send(0), send(1), send(2), answer(SEQUENCE_NAK, 1), send(1), send(2)]).wait(2_000 * MS);
+    lab.all([send(1), send(2), answer(ACK, 2)]).finish();
+    assert_eq!((lab.said(7).1, lab.channel(0).counts.timeouts_after_nak), ("timeout", 0));
+    assert!(lab.events(0, RoceEventKind::GoBack).iter().all(|back| back.unheeded_nak.is_none()));
 }
 
 #[test]

@@ -289,11 +289,27 @@ fn soft_roce_marks_without_cnps_and_a_lab_with_pfc_on_the_wrong_class_are_found_
     let findings = Tables::of(folder.join("roce_ecn_red.vm1.pcap")).findings();
     // RED marked 981 packets on the way, by its own count.
     assert_eq!(findings["roce_ce_without_cnp"].value, Some(981));
+    // Beside a capture from before the switch the share is still of the packets that passed it.
+    let both = ["roce_ecn_red.vm0.pcap", "roce_ecn_red.vm1.pcap"].map(|name| Input::Path(folder.join(name)));
+    let said = Tables::of_set(both.into()).findings();
+    assert!(said["roce_ce_without_cnp"].en.contains("981 of 2560"), "{}", said["roce_ce_without_cnp"].en);
     let findings = Tables::of(folder.join("roce_pfc.vm0.pcap")).findings();
     assert!(findings["pfc_other_class"].en.contains("priority 3"));
     let findings = Tables::of(folder.join("roce_write_loss1.vm0.pcap")).findings();
     assert!(findings["roce_retransmit"].value > Some(1_000));
     assert!(findings["roce_queue_pairs"].en.contains("(requester of 2"));
+    // Both timeouts follow NAKs of the very packets, which Soft-RoCE ignored.
+    let waits = &findings["roce_timeout_wait"].en;
+    assert!(waits.contains("had already asked for the packet, in vain: the requester ignored it"), "{waits}");
+    assert!(findings["roce_retransmit"].en.ends_with("Exact, since captured at the requester."));
+    let far = Tables::of(folder.join("roce_write_loss1.vm1.pcap")).findings();
+    assert!(far["roce_timeout_wait"].en.contains("in vain: it was lost on its way, or the requester ignored it"));
+    assert!(far["roce_retransmit"].en.ends_with("Packets lost before the capture point are missing."));
     let findings = Tables::of(folder.join("roce_verbs.vm0.pcap")).findings();
     assert_eq!((findings["roce_rnr"].value, findings["roce_nak"].value), (Some(53), Some(4)));
+    assert!(
+        findings["roce_nak"].en.contains("not allowed) 3, remote operational error"),
+        "{}",
+        findings["roce_nak"].en
+    );
 }

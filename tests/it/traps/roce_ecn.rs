@@ -8,7 +8,7 @@ use super::roce::{A, B, CNP, ack, bth, bytes_of, capture, ethernet, finding, pfc
 use crate::support::cells::{self, Value};
 use crate::support::craft::{MS, mend_ip_checksum};
 use crate::support::crate_root;
-use crate::support::generate::{Packet, START_NS, pcap};
+use crate::support::generate::{Packet, START_NS, pcap, pcap_header, pcap_record_header};
 
 /// A CNP from one host to a queue pair of the other.
 fn cnp(from: [u8; 4], to: [u8; 4], dest_qp: u32) -> Vec<u8> {
@@ -110,16 +110,57 @@ fn marks_on_read_responses_and_their_notifications_concern_the_responder() {
     assert_eq!(finding(without, "roce_ce_without_cnp").expect("marks alone").value, Some(1));
 }
 
+/// A capture with `tcpdump -i any`: frames with the type that the capturing host gives each (0 for it, 4 sent by it).
+fn cooked(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut file = pcap_header(113);
+    for (at, (kind, frame)) in frames.iter().enumerate() {
+        let mut bytes = vec![0, *kind, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+        bytes.extend(&frame[12..]);
+        file.extend(pcap_record_header(START_NS + at as i64 * 20_000, bytes.len() as u32));
+        file.extend(bytes);
+    }
+    file
+}
+
 #[test]
 fn marks_without_cnps_are_blamed_on_the_receiver_only_where_its_cnps_would_pass() {
     let marked = |psn| with_tos(send(psn), 0x6b);
-    // The acknowledgement passes here, so a CNP would.
-    let found = finding(capture(vec![marked(1), ack(1)]), "roce_ce_without_cnp").expect("marks alone");
+    let said = |bytes: &[u8]| finding(bytes.to_vec(), "roce_ce_without_cnp").expect("marks alone");
+    let tap = |bytes: &[u8]| cells::texts(&rows(bytes, TableId::RoceQps).batches, "tap");
+    // Marks are seen at a mirror port behind the switch as well as at the receiver.
+    let behind = capture(vec![marked(1), ack(1), marked(2), ack(2)]);
+    let found = said(&behind);
+    assert!(found.en.contains("or are lost between it and here"), "{}", found.en);
+    assert!(found.zh.contains("或者在接收端与抓包点之间丢失"), "{}", found.zh);
+    assert_eq!(tap(&behind), ["behind_marks"]);
+    assert!(finding(behind, "roce_queue_pairs").unwrap().en.contains("behind the switch that set the CE marks"));
+    // One that is marked and does not arrive: there is more way behind the tap.
+    let nak = roce(B, A, bth(0x11, 0x118, 2), &[0x60, 0, 0, 1], 0);
+    let between = capture(vec![marked(1), ack(1), marked(2), marked(3), nak, marked(2), marked(3), ack(3)]);
+    assert_eq!(tap(&between), ["middle"]);
+    assert!(said(&between).en.contains("or are lost between it and here"), "{}", said(&between).en);
+    // Nothing of the way back is here.
+    let found = said(&capture(vec![marked(1), marked(2)]));
+    assert!(found.en.contains("so its CNPs cannot be seen") && found.zh.contains("看不到它的 CNP"), "{}", found.en);
+    // The host that received the packets says so.
+    let here = cooked(&[(0, marked(1)), (4, ack(1)), (0, marked(2)), (4, ack(2))]);
+    let found = said(&here);
     assert!(found.en.contains("although it was taken at the receiver"), "{}", found.en);
     assert!(found.zh.contains("抓包位置就在接收端，却没有任何 CNP"), "{}", found.zh);
-    // Nothing of the way back is here.
-    let found = finding(capture(vec![marked(1), marked(2)]), "roce_ce_without_cnp").expect("marks alone");
-    assert!(found.en.contains("or its CNPs take another path"), "{}", found.en);
+    assert_eq!(tap(&here), ["responder"]);
+    assert!(finding(here, "roce_queue_pairs").unwrap().en.contains("Captured at 10.0.17.1 (responder of 1)."));
+    // A host that forwards receives and sends both directions.
+    let forwarded = cooked(&[(0, marked(1)), (4, marked(1)), (0, ack(1)), (4, ack(1))]);
+    assert_eq!(tap(&forwarded), ["middle"]);
+    assert!(!said(&forwarded).en.contains("taken at the receiver"));
+    // The requester receives the marked response of a READ; its own CNPs would pass.
+    let read = [0_u8; 12].into_iter().chain(64_u32.to_be_bytes()).collect::<Vec<_>>();
+    let request = || with_tos(roce(A, B, bth(0x0c, 0x20, 1), &read, 0), 0x6a);
+    let response = || with_tos(roce(B, A, bth(0x10, 0x118, 1), &[0x1f, 0, 0, 1], 64), 0x6b);
+    assert!(said(&cooked(&[(4, request()), (0, response())])).en.contains("although it was taken at the receiver"));
+    let elsewhere = capture(vec![request(), response()]);
+    assert_eq!(tap(&elsewhere), ["behind_marks"]);
+    assert!(said(&elsewhere).en.contains("or are lost between it and here"));
 }
 
 #[test]

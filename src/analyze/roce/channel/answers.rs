@@ -23,6 +23,7 @@ impl Channel {
             interval.response_ce += u64::from(is_marked);
             self.counts.response_ce += u64::from(is_marked);
             if is_marked {
+                path.add_mark(self.ends.direction ^ 1);
                 self.story.on_response_mark(mark);
             }
         }
@@ -123,7 +124,7 @@ impl Channel {
     fn on_sequence_nak(&mut self, psn: Psn, mark: Mark, path: &mut Path) {
         self.counts.sequence_naks += 1;
         self.acknowledge(psn, mark);
-        self.requester.on_nak(psn);
+        self.requester.on_nak(psn, mark);
         let to = self.ends.direction;
         match self.responder.on_nak(psn) {
             Missing::BeforeTap => path.add_touched_before(to),
@@ -153,6 +154,7 @@ impl Channel {
 
     fn on_fatal_nak(&mut self, psn: Psn, code: u8, mark: Mark) {
         self.counts.fatal_naks += 1;
+        self.counts.fatal_by_code[usize::from(if code <= 4 { code } else { 0 })] += 1;
         self.has_failed = true;
         self.acknowledge(psn, mark);
         self.messages.on_failed(psn, mark);

@@ -83,7 +83,7 @@ impl Channel {
         match path.tap(direction) {
             Tap::Responder => (true, Evidence::TAP_AT_RECEIVER),
             Tap::Requester | Tap::Middle => (false, Evidence::TAP_ELSEWHERE),
-            Tap::Unknown => (false, Evidence::default()),
+            Tap::BehindMarks | Tap::Unknown => (false, Evidence::default()),
         }
     }
 

@@ -26,8 +26,8 @@ const CROSSING_NS: i64 = 10_000_000;
 const PATH_MTUS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
 
 fn note_latency(latency: &mut Option<Box<Quantiles>>, message: &Message) {
-    if let Some(done) = message.done.filter(|_| message.has_start) {
-        latency.get_or_insert_default().add(done.time_ns.saturating_sub(message.first.time_ns));
+    if let Some(latency_ns) = message.latency_ns().filter(|_| message.has_start) {
+        latency.get_or_insert_default().add(latency_ns);
     }
 }
 
@@ -316,7 +316,7 @@ impl Channel {
 
     /// A datagram has no relation to the numbers before it: they count packets to all destinations.
     fn datagram(&mut self, _request: &Request) -> Sending {
-        Sending { sent: Sent::New, cause: None, evidence: Evidence::default(), is_rewind: false, is_fresh: true }
+        Sending::once(Sent::New, Evidence::default(), true)
     }
 
     fn count_sending(&mut self, sending: &Sending, payload_bytes: u32) {
@@ -348,7 +348,8 @@ impl Channel {
         if sending.is_rewind {
             self.disturb(request.psn, next);
             let wait_ns = (cause == Cause::Timeout).then(|| self.timeout_wait_ns(request.psn, mark, progress_ns));
-            self.story.on_rewind(cause, request.psn, next, mark, wait_ns);
+            self.counts.timeouts_after_nak += u64::from(sending.unheeded_nak.is_some());
+            self.story.on_rewind(cause, request.psn, next, mark, (wait_ns, sending.unheeded_nak));
             let back = self.ends.direction ^ 1;
             if request.operation.has_response() {
                 // It asks again for what it misses of a response.
