@@ -222,7 +222,7 @@ fn the_tap_is_placed_by_ttl_and_by_the_halves_of_the_handshake() {
         row(0, 0, SYN, A - 1, 0);
         row(synack_ns, 1, SYN | ACK, B - 1, A);
         row(ack_ns, 0, ACK, A, B);
-        wire.connection.finish(&mut out);
+        wire.connection.finish(i64::MIN, &mut out);
         wire.connection.summary().vantage
     };
     assert_eq!(shake(10 * MS, 10 * MS + 50_000, 64), Vantage::Client);
