@@ -227,7 +227,8 @@ def test_an_interrupted_run_keeps_what_is_done_and_the_next_one_does_the_rest(
     # One that was being put in its place when the run was killed says so.
     whole = [path for path in markers.iterdir() if "unfinished" not in json.loads(path.read_bytes())]
     done = {path.name: path.stat().st_mtime_ns for path in whole}
-    assert 3 <= len(done) < len(captures), "it was interrupted in the middle"
+    # Of the four that have a marker, those may be unfinished that were worked on at the same time.
+    assert max(1, 4 - (os.cpu_count() or 1)) <= len(done) < len(captures), "it was interrupted in the middle"
     if signal_number == signal.SIGINT:
         assert running.returncode == 130 and b"the same command does the rest" in errors and b"Traceback" not in errors
         assert list((out / "_wirelab" / "part").iterdir()) == []

@@ -94,6 +94,16 @@ impl TcpOut {
     }
 }
 
+/// What was found of a segment, and what of itself its row needs besides.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub out: &'a TcpOut,
+    pub ack: u32,
+    pub sacks: &'a [(u32, u32)],
+    /// Number of its Wireshark stream.
+    pub stream: u64,
+}
+
 /// The state of one shard.
 #[derive(Default)]
 pub(crate) struct Shard {
@@ -189,12 +199,12 @@ impl Shard {
         kept.map(|(index, kept)| (index as u32, kept.place))
     }
 
-    /// What was found of a segment, with its ACK number and SACK blocks, and the number of its stream.
-    pub fn found(&self, index: u32) -> Option<(&TcpOut, u32, &[(u32, u32)], u64)> {
+    /// What was found of a segment.
+    pub fn found(&self, index: u32) -> Option<Found<'_>> {
         let out = self.outs.get(index as usize)?;
         let kept = self.keep.segments.get(index as usize)?;
         let stream = self.streams.streams.get(out.stream as usize)?;
-        Some((out, kept.tcp.ack, self.keep.sacks(kept), stream.id))
+        Some(Found { out, ack: kept.tcp.ack, sacks: self.keep.sacks(kept), stream: stream.id })
     }
 
     /// Reads a little of all that [`Self::on_frame`] will need for these frames. Nothing in one step waits for anything else

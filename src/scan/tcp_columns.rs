@@ -2,7 +2,7 @@
 
 use super::core::Context;
 use super::rows::file_no;
-use super::shard::TcpOut;
+use super::shard::Found;
 use crate::analyze::{Evidence, Judgement, WsFlags};
 use crate::capture::Record;
 use crate::tables::cell::{Cell, CellBuilder, Gaps, YesNo};
@@ -21,9 +21,6 @@ pub(super) struct Item<'a> {
     pub frame: &'a Frame,
     pub tcp: &'a TcpHeader,
 }
-
-/// What was found of a segment: what Wireshark says, its ACK number and SACK blocks, the number of its stream.
-type Found<'a> = (&'a TcpOut, u32, &'a [(u32, u32)], u64);
 
 #[inline]
 fn fill<I, T: Cell>(items: &[I], column: &mut Option<T::Builder>, value: impl Fn(&I) -> T) {
@@ -146,22 +143,22 @@ pub(super) fn append_found<'a>(found: impl Iterator<Item = Found<'a>>, builder: 
 }
 
 fn append_block(items: &[Found<'_>], builder: &mut TcpBuilder) {
-    fill(items, &mut builder.tcp_stream, |(_, _, _, stream)| Some(*stream));
-    fill(items, &mut builder.seq, |(ws, ..)| ws.relative_seq);
-    fill(items, &mut builder.ack, |(ws, ..)| ws.relative_ack);
-    fill(items, &mut builder.window_bytes, |(ws, ..)| ws.window_bytes);
-    let has_blocks = items.iter().any(|(_, _, sacks, _)| !sacks.is_empty());
+    fill(items, &mut builder.tcp_stream, |found| Some(found.stream));
+    fill(items, &mut builder.seq, |found| found.out.relative_seq);
+    fill(items, &mut builder.ack, |found| found.out.relative_ack);
+    fill(items, &mut builder.window_bytes, |found| found.out.window_bytes);
+    let has_blocks = items.iter().any(|found| !found.sacks.is_empty());
     match builder.sack.as_mut().filter(|_| !has_blocks) {
         Some(sack) => sack.push_empty(items.len()),
-        None => fill(items, &mut builder.sack, |(ws, ack, sacks, _)| relative_sack(ws, *ack, sacks)),
+        None => fill(items, &mut builder.sack, relative_sack),
     }
-    fill(items, &mut builder.ws_ack_rtt_ns, |(ws, ..)| ws.ack_rtt_ns);
-    fill(items, &mut builder.ws_initial_rtt_ns, |(ws, ..)| ws.initial_rtt_ns);
-    fill(items, &mut builder.ws_bytes_in_flight, |(ws, ..)| ws.bytes_in_flight);
-    let any = items.iter().fold(WsFlags::default(), |any, (ws, ..)| any | ws.flags);
+    fill(items, &mut builder.ws_ack_rtt_ns, |found| found.out.ack_rtt_ns);
+    fill(items, &mut builder.ws_initial_rtt_ns, |found| found.out.initial_rtt_ns);
+    fill(items, &mut builder.ws_bytes_in_flight, |found| found.out.bytes_in_flight);
+    let any = items.iter().fold(WsFlags::default(), |any, found| any | found.out.flags);
     let flag = |column: &mut Option<YesNo>, flag: WsFlags| match column {
         Some(column) if !any.contains(flag) => column.push_no(items.len()),
-        column => fill(items, column, |(ws, ..)| ws.flags.contains(flag)),
+        column => fill(items, column, |found| found.out.flags.contains(flag)),
     };
     flag(&mut builder.ws_fast_retransmission, WsFlags::FAST_RETRANSMISSION);
     flag(&mut builder.ws_spurious_retransmission, WsFlags::SPURIOUS_RETRANSMISSION);
@@ -179,10 +176,10 @@ fn append_block(items: &[Found<'_>], builder: &mut TcpBuilder) {
     flag(&mut builder.ws_reused_ports, WsFlags::REUSED_PORTS);
     match builder.ws_retransmission.as_mut().filter(|_| !any.is_retransmission()) {
         Some(column) => column.push_no(items.len()),
-        None => fill(items, &mut builder.ws_retransmission, |(ws, ..)| ws.flags.is_retransmission()),
+        None => fill(items, &mut builder.ws_retransmission, |found| found.out.flags.is_retransmission()),
     }
-    rare(items, &mut builder.ws_duplicate_ack_num, any.contains(WsFlags::DUPLICATE_ACK), |(ws, ..)| {
-        ws.flags.contains(WsFlags::DUPLICATE_ACK).then_some(ws.duplicate_ack_num)
+    rare(items, &mut builder.ws_duplicate_ack_num, any.contains(WsFlags::DUPLICATE_ACK), |found| {
+        found.out.flags.contains(WsFlags::DUPLICATE_ACK).then_some(found.out.duplicate_ack_num)
     });
 }
 
@@ -209,10 +206,10 @@ pub(super) fn append_judgements(judgements: &[Option<Judgement>], builder: &mut 
 }
 
 /// SACK blocks count from where the acknowledgement does.
-fn relative_sack(ws: &TcpOut, ack: u32, sacks: &[(u32, u32)]) -> SackList {
+fn relative_sack(found: &Found<'_>) -> SackList {
     let mut sack = SackList::default();
-    let base = ack.wrapping_sub(ws.relative_ack);
-    for (block, (left, right)) in sack.blocks.iter_mut().zip(sacks) {
+    let base = found.ack.wrapping_sub(found.out.relative_ack);
+    for (block, (left, right)) in sack.blocks.iter_mut().zip(found.sacks) {
         *block = (left.wrapping_sub(base), right.wrapping_sub(base));
         sack.count += 1;
     }

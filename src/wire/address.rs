@@ -15,20 +15,24 @@ pub struct Ip {
 impl Ip {
     pub const NONE: Self = Self { family: 0, bytes: [0; 16] };
 
+    #[inline]
     pub fn v4(address: [u8; 4]) -> Self {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&address);
         Self { family: 4, bytes }
     }
 
+    #[inline]
     pub fn v6(bytes: [u8; 16]) -> Self {
         Self { family: 6, bytes }
     }
 
+    #[inline]
     pub fn is_none(&self) -> bool {
         self.family == 0
     }
 
+    #[inline]
     pub fn is_v6(&self) -> bool {
         self.family == 6
     }
@@ -64,6 +68,7 @@ impl Ip {
     }
 
     /// Two words that tell any two addresses of one family apart.
+    #[inline]
     pub(crate) fn words(&self) -> (u64, u64) {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| self.bytes[at + i]));
         (word(0), word(8) ^ u64::from(self.family))

@@ -271,7 +271,7 @@ mod tests {
         let mut builder = <Gapped<UInt32Type> as CellBuilder<Option<u32>>>::with_capacity(1_000);
         let mut expected: Vec<Option<u32>> = Vec::new();
         for (part, &(rows, has_gaps)) in parts.iter().enumerate() {
-            let value = |at: usize| (!has_gaps || at % 3 != 0).then_some((part * 1_000 + at) as u32);
+            let value = |at: usize| (!has_gaps || !at.is_multiple_of(3)).then_some((part * 1_000 + at) as u32);
             match part % 3 {
                 0 => builder.extend((0..rows).map(value)),
                 1 => (0..rows).for_each(|at| builder.push(&value(at))),
