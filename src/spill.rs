@@ -121,10 +121,9 @@ impl Spilled {
         let finished =
             self.writer.finish().and_then(|()| self.writer.get_mut().get_ref().metadata().map_err(Into::into));
         let bytes = finished.map_err(|error| self.file.failed(error))?.len();
-        // Nobody else can cut the file: it has no name any more, or one that only its owner may write to.
         let map = usize::try_from(bytes)
             .map_err(std::io::Error::other)
-            .and_then(|bytes| crate::capture::map(self.writer.get_ref().get_ref(), 0, bytes));
+            .and_then(|bytes| map(self.writer.get_ref().get_ref(), bytes));
         let map = map.map_err(|error| self.file.no_room(error))?;
         let mut buffer = Buffer::from(bytes::Bytes::from_owner(Mapped { map, _file: self.file }));
         let mut decoder = StreamDecoder::new();
@@ -136,9 +135,21 @@ impl Spilled {
     }
 }
 
+/// Maps the first `bytes` bytes of a temporary file of ours.
+#[expect(
+    unsafe_code,
+    reason = "tables beyond the memory budget are used in place; a read would bring them back into memory"
+)]
+fn map(file: &File, bytes: usize) -> std::io::Result<memmap2::Mmap> {
+    // SAFETY: a map is sound as long as nobody cuts or rewrites the file beneath it. This file was made by us, is written no
+    // more, and nobody else can open it for writing: it has no name any more, or, where the system cannot do that, one in the
+    // directory for temporary files that only its owner may write to. The map is read-only and goes before the file does.
+    unsafe { memmap2::MmapOptions::new().len(bytes).map(file) }
+}
+
 /// The map goes before the file does.
 struct Mapped {
-    map: crate::capture::Buffer,
+    map: memmap2::Mmap,
     _file: Temporary,
 }
 

@@ -25,13 +25,11 @@ pub use record::{Finding, FindingSubject, Interface, LinkType, Record, Severity,
 pub use sniff::LooksLike;
 pub use write::WriteReport;
 
-pub(crate) use buffer::Buffer;
 /// Not part of the interface: what reads windows, for measuring it alone.
 #[doc(hidden)]
 pub use fileset::Reader;
 #[cfg(feature = "convert")]
 pub(crate) use lane::ring_of;
 pub(crate) use record::{CaptureFacts, FileFacts};
-pub(crate) use source::map;
 pub(crate) use walk::WINDOW_RECORDS;
 pub(crate) use write::{Selection, write_frames};

@@ -12,7 +12,7 @@ use super::pcap::PcapWalker;
 use super::pcapng::PcapngWalker;
 use super::record::{FileFacts, Finding, Interface, Record, Severity, Window};
 use super::sniff::{Compression, Content, LooksLike, sniff};
-use super::source::{Failing, Share, Source, StreamKind, map, open_raw, read_head, read_up_to, recycled};
+use super::source::{Failing, Share, Source, StreamKind, open_raw, read_head, read_up_to, recycled};
 use super::walk::{Counts, Damage, Walk, WalkEnd, WalkOut};
 use crate::error::Error;
 use crate::options::Limits;
@@ -70,17 +70,12 @@ impl SingleReader {
                 let joined: Box<dyn Read + Send> = Box::new(io::Cursor::new(head).chain(rest));
                 let reader = decompressor(compression, joined, stored.clone(), limits, share.decoder_bytes);
                 let (content, reader, head) = open_compressed(reader.map_err(io_error)?, &path)?;
-                let source = Source::Stream { reader, stored, kind: StreamKind::Compressed, is_at_end: false };
+                let source = Source { reader, stored, kind: StreamKind::Compressed, is_at_end: false };
                 (content, Some(compression), source, head)
             }
             content => {
-                let source = match raw.file {
-                    Some(file) => Source::Mapped { file, length: raw.bytes.unwrap_or(0) },
-                    None => {
-                        stored.fetch_add(stored_now, Ordering::Relaxed);
-                        Source::Stream { reader: rest, stored, kind: raw.kind, is_at_end: false }
-                    }
-                };
+                stored.fetch_add(stored_now, Ordering::Relaxed);
+                let source = Source { reader: rest, stored, kind: raw.kind, is_at_end: false };
                 (content, None, source, head)
             }
         };
@@ -144,9 +139,7 @@ impl SingleReader {
                     break;
                 }
                 // What there is goes out; the buffer is replaced at the next call.
-                WalkEnd::NeedMore(_)
-                    if !window.records.is_empty() && !self.source.is_exhausted(self.base, &self.buffer) =>
-                {
+                WalkEnd::NeedMore(_) if !window.records.is_empty() && !self.source.is_at_end => {
                     break;
                 }
                 WalkEnd::NeedMore(need) => match self.refill(need - self.at) {
@@ -171,10 +164,7 @@ impl SingleReader {
             self.note_records(&window.records);
         }
         window.total_bytes = self.facts.stored_bytes;
-        window.done_bytes = match &self.source {
-            Source::Mapped { .. } => self.base + self.at as u64,
-            Source::Stream { stored, .. } => stored.load(Ordering::Relaxed),
-        };
+        window.done_bytes = self.source.stored.load(Ordering::Relaxed);
         Ok(Some(window))
     }
 
@@ -189,7 +179,7 @@ impl SingleReader {
             file: self.file,
             base: self.base,
             limits: &self.limits,
-            is_last: self.source.is_exhausted(self.base, &buffer),
+            is_last: self.source.is_at_end,
             records: &mut window.records,
             comments: &mut window.comments,
             interfaces: &mut self.interfaces,
@@ -201,68 +191,49 @@ impl SingleReader {
     /// Replaces the buffer by one that starts at the first unread byte and reaches at least `need` bytes, if the input does.
     fn refill(&mut self, need: usize) -> Refill {
         let next_base = self.base + self.at as u64;
-        let end_now = self.base + self.buffer.len() as u64;
         let mut wanted = need.max(self.share.buffer_bytes);
-        match &mut self.source {
-            Source::Mapped { file, length } => {
-                // The length is asked again: a file cut meanwhile must not be mapped past its end.
-                let now = match file.metadata() {
-                    Ok(metadata) => metadata.len(),
-                    Err(error) => return self.read_error(&error),
-                };
-                if now < *length {
-                    *length = now;
-                    self.report_shorter(now);
-                }
-                let Source::Mapped { file, length } = &self.source else { return Refill::End };
-                let available = length.saturating_sub(next_base);
-                if available < need as u64 && end_now >= *length {
-                    return Refill::End;
-                }
-                match map(file, next_base, available.min(wanted as u64) as usize) {
-                    Ok(buffer) => self.buffer = Arc::new(buffer),
-                    Err(error) => return self.read_error(&error),
+        let Source { reader, is_at_end, kind, .. } = &mut self.source;
+        if *is_at_end {
+            return Refill::End;
+        }
+        if let (Some(bytes), StreamKind::File) = (self.facts.stored_bytes, *kind) {
+            // Small files need no large buffer; one byte more shows that they end there.
+            let left = bytes.saturating_sub(next_base).saturating_add(1);
+            wanted = wanted.min(usize::try_from(left).unwrap_or(wanted)).max(need);
+        }
+        let carried = self.buffer.get(self.at..).unwrap_or(&[]);
+        let mut bytes = recycled(&mut self.retired, wanted);
+        bytes[..carried.len()].copy_from_slice(carried);
+        let (filled, outcome) = read_up_to(reader, &mut bytes[..wanted], carried.len());
+        let is_short = filled < wanted;
+        let next = Arc::new(Buffer { bytes, filled });
+        let old = std::mem::replace(&mut self.buffer, next);
+        self.retired.push(old);
+        if self.retired.len() > KEPT_BUFFERS {
+            self.retired.remove(0);
+        }
+        match outcome {
+            Ok(()) => *is_at_end = is_short,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.base = next_base;
+                self.at = 0;
+                return Refill::Interrupted;
+            }
+            Err(error) => {
+                *is_at_end = true;
+                match *kind {
+                    StreamKind::Compressed => self.report_compression(&error),
+                    StreamKind::File => {
+                        let _ = self.read_error(&error);
+                    }
+                    StreamKind::Reader => return Refill::Failed(error),
                 }
             }
-            Source::Stream { reader, is_at_end, kind, .. } => {
-                if *is_at_end {
-                    return Refill::End;
-                }
-                if let (Some(bytes), StreamKind::File) = (self.facts.stored_bytes, *kind) {
-                    // Small files need no large buffer; one byte more shows that they end there.
-                    let left = bytes.saturating_sub(next_base).saturating_add(1);
-                    wanted = wanted.min(usize::try_from(left).unwrap_or(wanted)).max(need);
-                }
-                let carried = self.buffer.get(self.at..).unwrap_or(&[]);
-                let mut bytes = recycled(&mut self.retired, wanted);
-                bytes[..carried.len()].copy_from_slice(carried);
-                let (filled, outcome) = read_up_to(reader, &mut bytes[..wanted], carried.len());
-                let is_short = filled < wanted;
-                let next = Arc::new(Buffer::Owned { bytes, filled });
-                let old = std::mem::replace(&mut self.buffer, next);
-                self.retired.push(old);
-                if self.retired.len() > KEPT_BUFFERS {
-                    self.retired.remove(0);
-                }
-                match outcome {
-                    Ok(()) => *is_at_end = is_short,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                        self.base = next_base;
-                        self.at = 0;
-                        return Refill::Interrupted;
-                    }
-                    Err(error) => {
-                        *is_at_end = true;
-                        match *kind {
-                            StreamKind::Compressed => self.report_compression(&error),
-                            StreamKind::File => {
-                                let _ = self.read_error(&error);
-                            }
-                            StreamKind::Reader => return Refill::Failed(error),
-                        }
-                    }
-                }
-            }
+        }
+        let end = next_base + self.buffer.len() as u64;
+        let is_shorter = self.facts.compression.is_none() && self.facts.stored_bytes.is_some_and(|bytes| end < bytes);
+        if self.source.is_at_end && self.source.kind == StreamKind::File && is_shorter && !self.has_bad_end {
+            self.report_shorter(end);
         }
         self.base = next_base;
         self.at = 0;

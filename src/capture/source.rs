@@ -1,4 +1,7 @@
-//! Where a reader's bytes come from: a mapped file, or a stream that fills one buffer after the other.
+//! Where a reader's bytes come from: a stream that fills one buffer after the other.
+//!
+//! Captures are read, not mapped: a file that is cut while it is mapped ends the process (SIGBUS), and copying from the
+//! system's cache costs no more than the page faults of a map would (measured on bulk and on small frames alike).
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -16,25 +19,26 @@ pub(super) const HEAD_BYTES: usize = 64 << 10;
 /// How much of the machine one of several files may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
-    /// Bytes of one buffer, read or mapped.
+    /// Bytes of one buffer.
     pub buffer_bytes: usize,
     /// Memory that a compressed file may demand for its window.
     pub decoder_bytes: u64,
-    /// Plain files from this size on are mapped; smaller ones are copied, so that nobody can cut them under our feet.
-    pub map_from_bytes: u64,
     /// Files are opened anew for each read: a process may not hold very many open.
     pub is_reopened: bool,
 }
 
 impl Default for Share {
     fn default() -> Self {
-        Self { buffer_bytes: 8 << 20, decoder_bytes: 256 << 20, map_from_bytes: 64 << 20, is_reopened: false }
+        Self { buffer_bytes: 8 << 20, decoder_bytes: 256 << 20, is_reopened: false }
     }
 }
 
-pub(super) enum Source {
-    Mapped { file: File, length: u64 },
-    Stream { reader: Box<dyn Read + Send>, stored: Arc<AtomicU64>, kind: StreamKind, is_at_end: bool },
+pub(super) struct Source {
+    pub reader: Box<dyn Read + Send>,
+    /// Bytes taken from it so far, as stored.
+    pub stored: Arc<AtomicU64>,
+    pub kind: StreamKind,
+    pub is_at_end: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,27 +50,15 @@ pub(super) enum StreamKind {
     Reader,
 }
 
-impl Source {
-    /// Whether `buffer`, which starts at `base`, reaches to the end of the input.
-    pub fn is_exhausted(&self, base: u64, buffer: &Buffer) -> bool {
-        match self {
-            Self::Mapped { length, .. } => base + buffer.len() as u64 >= *length,
-            Self::Stream { is_at_end, .. } => *is_at_end,
-        }
-    }
-}
-
 pub(super) struct Raw {
     pub reader: Box<dyn Read + Send>,
     /// Size, where known.
     pub bytes: Option<u64>,
-    /// To be mapped.
-    pub file: Option<File>,
     pub kind: StreamKind,
 }
 
 pub(super) fn open_raw(input: Input, path: &Path, share: &Share) -> Result<Raw, Error> {
-    let stream = |reader, bytes, kind| Raw { reader, bytes, file: None, kind };
+    let stream = |reader, bytes, kind| Raw { reader, bytes, kind };
     match input {
         Input::Bytes(bytes) | Input::NamedBytes(bytes, _) => {
             let length = bytes.len() as u64;
@@ -84,10 +76,6 @@ pub(super) fn open_raw(input: Input, path: &Path, share: &Share) -> Result<Raw, 
                 return Ok(stream(Box::new(file), None, StreamKind::File));
             }
             let bytes = metadata.len();
-            if bytes >= share.map_from_bytes {
-                let second = file.try_clone().map_err(|error| Error::io(path, error))?;
-                return Ok(Raw { file: Some(second), ..stream(Box::new(file), Some(bytes), StreamKind::File) });
-            }
             if share.is_reopened {
                 let reader = Reopened { path: name, at: 0, identity: identity(&metadata) };
                 return Ok(stream(Box::new(reader), Some(bytes), StreamKind::File));
@@ -169,27 +157,12 @@ pub(super) fn read_up_to(reader: &mut dyn Read, bytes: &mut [u8], filled: usize)
 
 /// Room for at least `wanted` bytes, from a buffer that no window uses any more where there is one.
 pub(super) fn recycled(retired: &mut Vec<Arc<Buffer>>, wanted: usize) -> Vec<u8> {
-    let fits = |buffer: &Arc<Buffer>| {
-        Arc::strong_count(buffer) == 1 && matches!(&**buffer, Buffer::Owned { bytes, .. } if bytes.len() >= wanted)
-    };
+    let fits = |buffer: &Arc<Buffer>| Arc::strong_count(buffer) == 1 && buffer.bytes.len() >= wanted;
     if let Some(at) = retired.iter().position(fits)
-        && let Ok(Buffer::Owned { bytes, .. }) = Arc::try_unwrap(retired.swap_remove(at))
+        && let Ok(Buffer { bytes, .. }) = Arc::try_unwrap(retired.swap_remove(at))
     {
         return bytes;
     }
     // Fresh zeros cost nothing until they are written to.
     vec![0; wanted]
-}
-
-/// Maps `bytes` bytes of a file from `offset`.
-#[expect(unsafe_code, reason = "a memory map is the one way to read hundreds of gigabytes without copying them")]
-pub(crate) fn map(file: &File, offset: u64, bytes: usize) -> io::Result<Buffer> {
-    // SAFETY: the map is read-only and private to this reader, and its length was checked against the file's just before.
-    // What the type system cannot see is another process that cuts or rewrites the file meanwhile; files below
-    // `Share::map_from_bytes`, the ones that people edit, are copied instead, and temporary files of ours have no name. Values read from changed bytes are only ever
-    // treated as untrusted input.
-    let map = unsafe { memmap2::MmapOptions::new().offset(offset).len(bytes).map(file) }?;
-    #[cfg(unix)]
-    let _ = map.advise(memmap2::Advice::Sequential);
-    Ok(Buffer::Mapped(map))
 }

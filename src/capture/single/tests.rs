@@ -102,15 +102,15 @@ impl Read for Hesitant {
 }
 
 #[test]
-fn mapped_copied_and_streamed_bytes_give_the_same_frames() {
-    let path = std::env::temp_dir().join(format!("wirelab-mapped-{}.pcap", std::process::id()));
+fn whole_files_small_buffers_and_streams_give_the_same_frames() {
+    let path = std::env::temp_dir().join(format!("wirelab-buffers-{}.pcap", std::process::id()));
     // Frames of about 20 kB lie across every border between buffers of 64 KiB.
     let data = noise(20_001);
     let list: Vec<(i64, &[u8])> = (0..100).map(|at| (at * 1_000, &data[at as usize..])).collect();
     let bytes = pcap(&list);
     std::fs::write(&path, &bytes).expect("a file");
     let small = Share { buffer_bytes: 64 << 10, ..Share::default() };
-    let shares = [Share::default(), small, Share { map_from_bytes: 0, ..small }, Share { is_reopened: true, ..small }];
+    let shares = [Share::default(), small, Share { is_reopened: true, ..small }];
     for share in shares {
         let outcome = read_with(path.as_path().into(), &Limits::default(), share).expect("a capture");
         assert_eq!(outcome.frames.len(), 100, "{share:?}");
@@ -128,10 +128,10 @@ fn mapped_copied_and_streamed_bytes_give_the_same_frames() {
 }
 
 #[test]
-fn a_mapped_file_that_is_cut_meanwhile_keeps_what_was_read() {
+fn a_file_that_is_cut_meanwhile_keeps_what_was_read() {
     let path = std::env::temp_dir().join(format!("wirelab-cut-{}.pcap", std::process::id()));
     std::fs::write(&path, frames(1_000, 1_000)).expect("a file");
-    let share = Share { buffer_bytes: 64 << 10, map_from_bytes: 0, ..Share::default() };
+    let share = Share { buffer_bytes: 64 << 10, ..Share::default() };
     let mut reader = SingleReader::open(path.as_path().into(), 0, &Limits::default(), share).expect("a capture");
     let first = reader.next_window().expect("no error").expect("a window").records.len();
     std::fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(200_000)).expect("it is cut");

@@ -133,7 +133,8 @@ fn a_capture_whose_tables_outgrow_memory_is_graded_alike_and_says_so() {
     let path = sample("ping-delay/ping-delay.pcap");
     let lab = lab("every-outcome");
     let with_budget = |bytes| {
-        let submission = read_submission(&[path.clone()], &SubmissionLimits::default(), &mut Unobserved).unwrap();
+        let submission =
+            read_submission(std::slice::from_ref(&path), &SubmissionLimits::default(), &mut Unobserved).unwrap();
         let capture = Options { memory_budget_bytes: Some(bytes), checksums: Checksums::Off, ..Options::default() };
         json(&grade(&lab, &submission, &GradeOptions { capture, ..GradeOptions::default() }, &mut Unobserved).unwrap())
     };
