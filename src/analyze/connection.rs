@@ -1,12 +1,14 @@
 //! What is kept of a TCP connection for its summary: handshake, options, volumes.
 
+use serde::{Deserialize, Serialize};
+
 use super::duplicates::CopyRanges;
 use super::holes::HoleTracker;
 use super::tcp_verdict::VantagePoint;
 use crate::wire::TcpHeader;
 
 /// One direction of a connection. Index 0 of [`Connection::sides`] is the low end of the flow's key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Side {
     /// Sequence number of the SYN (or SYN,ACK).
     pub isn: Option<u32>,
@@ -39,7 +41,7 @@ pub(crate) struct Side {
 }
 
 /// A stretch of sequence space that only grows, counted in 64 bits so that it survives wraps.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Span {
     start: u32,
     end: u32,
@@ -128,7 +130,7 @@ fn dsack_of(sack: &[(u32, u32)], ack: u32) -> Option<(u32, u32)> {
 }
 
 /// A TCP connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Connection {
     pub sides: [Side; 2],
     /// The end that sent the SYN.

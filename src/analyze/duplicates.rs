@@ -5,6 +5,8 @@
 //! retransmission shares. Who made the copy is not said here: a network can
 //! duplicate packets too, and then the receiver's D-SACK tells (see [`CopyRanges`]).
 
+use serde::{Deserialize, Serialize};
+
 use super::recent::Recent;
 
 /// A copy comes at most this long after its original: delays of mirror ports, bridges and routers on the way.
@@ -106,7 +108,7 @@ fn kind_of(original: &Sighting, copy: &Sighting) -> CopyKind {
 }
 
 /// The sequence ranges of a direction that came twice, until the peer's D-SACK says that it got them twice.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CopyRanges {
     ranges: Vec<(u32, u32)>,
     /// Copies that the receiver reported: the network duplicated them.

@@ -1,5 +1,7 @@
 //! A bounded list of events: the first ones as they are, the rest as one.
 
+use serde::{Deserialize, Serialize};
+
 /// Events that are listed; what comes after is counted in one.
 pub const LISTED_EVENTS: usize = 1_000;
 
@@ -12,7 +14,7 @@ pub trait ListedEvent: Sized {
 }
 
 /// The events of one connection or queue pair so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EventList<E> {
     list: Vec<E>,
     rest: Option<Box<E>>,

@@ -1,9 +1,11 @@
 //! Bytes that a receiver acknowledged although they were never captured: lost by the capture, not by the network.
 
+use serde::{Deserialize, Serialize};
+
 /// Holes of one direction that are kept in mind; more at a time are counted as they are.
 const KEPT: usize = 32;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Hole {
     start: u32,
     end: u32,
@@ -13,7 +15,7 @@ struct Hole {
 }
 
 /// Follows what was seen of one direction's stream and what the peer acknowledged of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HoleTracker {
     /// End of what was seen.
     seen_end: Option<u32>,

@@ -4,6 +4,7 @@ mod connection;
 mod dns;
 mod duplicates;
 mod event_list;
+pub(crate) mod frozen;
 mod holes;
 mod links;
 mod pause;

@@ -82,8 +82,8 @@ pub(super) fn offsets(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
 fn pairs(core: &Core) -> Vec<Pair> {
     let mut handshakes: HashMap<Handshake, Vec<Seen>> = HashMap::new();
     for shard in &core.shards {
-        for (state, connection) in shard.flows.flows.iter().zip(&shard.connections) {
-            let Some(connection) = connection.as_deref() else { continue };
+        for (flow, state) in shard.flows.flows.iter().enumerate() {
+            let Some(connection) = shard.connections.get(flow) else { continue };
             let Some((syn_ns, syn_ack_ns)) = connection.handshake_times() else { continue };
             let [Some(low), Some(high)] = connection.sides.each_ref().map(|side| side.isn) else { continue };
             if handshakes.len() >= MOST_HANDSHAKES {

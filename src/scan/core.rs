@@ -109,6 +109,8 @@ pub(crate) struct Core {
     pub roce: Option<RoceStage>,
     pub pauses: Option<PauseStage>,
     pub lldp: LldpStage,
+    /// `None` until the last frame was seen.
+    pub ending: Option<finish::FlowOrder>,
 }
 
 /// What building rows of a window needs.
@@ -154,6 +156,7 @@ impl Core {
             pauses: (has_quality || sinks.pause_intervals.is_some())
                 .then(|| PauseStage::new(options, sinks.pause_intervals.is_some())),
             lldp: LldpStage::default(),
+            ending: None,
             config,
             sinks,
             chunks: Vec::new(),
@@ -363,7 +366,35 @@ impl Core {
     }
 
     /// Ends the run: what was held, what is known only now.
-    pub fn finish(&mut self, facts: &CaptureFacts, gate: &mut Gate<'_, '_>) {
+    ///
+    /// It takes several calls, so that the rows of very many connections need not lie in memory all at once; says whether
+    /// this was the last.
+    pub fn finish(&mut self, facts: &CaptureFacts, gate: &mut Gate<'_, '_>) -> bool {
+        if self.ending.is_none() {
+            self.finish_following(gate);
+            self.ending = Some(finish::FlowOrder::of(&self.shards));
+        }
+        if finish::flow_tables(self, gate) && !gate.is_shut() {
+            return false;
+        }
+        story::event_table(self, gate);
+        if gate.is_shut() {
+            return true;
+        }
+        if let Some(roce) = &mut self.roce {
+            roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
+        }
+        if let Some(pauses) = &mut self.pauses {
+            let (now_ns, speed) = (self.latest_ns.unwrap_or(0), self.options.link_speed_bps);
+            pauses.finish(now_ns, self.first_time_ns, speed, self.sinks.pause_intervals.as_mut());
+        }
+        finish::capture_tables(self, facts);
+        each_sink!(&mut self.sinks, |_id, sink| sink.flush());
+        true
+    }
+
+    /// No frame comes any more: what waits is decided.
+    fn finish_following(&mut self, gate: &mut Gate<'_, '_>) {
         self.follow(gate);
         if gate.is_shut() {
             return;
@@ -386,20 +417,6 @@ impl Core {
             self.tcp_hold.release(sink, self.needs.verdicts, true);
         }
         gate.each(&mut self.shards, |_, shard| shard.finish_stories());
-        finish::flow_tables(self, gate);
-        story::event_table(self, gate);
-        if gate.is_shut() {
-            return;
-        }
-        if let Some(roce) = &mut self.roce {
-            roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
-        }
-        if let Some(pauses) = &mut self.pauses {
-            let (now_ns, speed) = (self.latest_ns.unwrap_or(0), self.options.link_speed_bps);
-            pauses.finish(now_ns, self.first_time_ns, speed, self.sinks.pause_intervals.as_mut());
-        }
-        finish::capture_tables(self, facts);
-        each_sink!(&mut self.sinks, |_id, sink| sink.flush());
     }
 
     /// The batches finished so far, in the order of tables.

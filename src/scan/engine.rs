@@ -96,9 +96,8 @@ impl Engine {
             return Err(error);
         }
         let Some(window) = self.next.take() else {
-            self.is_finished = true;
-            let (core, facts) = (&mut self.core, self.reader.facts());
-            asker.run(self.pool.as_deref(), |gate| core.finish(facts, gate), |_| ());
+            let (core, facts, is_finished) = (&mut self.core, self.reader.facts(), &mut self.is_finished);
+            asker.run(self.pool.as_deref(), |gate| *is_finished = core.finish(facts, gate), |_| ());
             return self.batches(&stop);
         };
         self.done_bytes = window.done_bytes;
@@ -333,7 +332,7 @@ mod tests {
     use crate::observe::Unobserved;
 
     /// Segments of very many connections, in turn; now and then one comes twice or is missing.
-    fn capture(connections: u32, rounds: u32) -> Vec<u8> {
+    fn capture(connections: u32, rounds: u32, pause_us: u32) -> Vec<u8> {
         let mut file = Vec::new();
         for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 101_u32] {
             file.extend(word.to_le_bytes());
@@ -341,6 +340,7 @@ mod tests {
         let mut time_us = 0_u32;
         for (round, connection) in (0..rounds).flat_map(|round| (0..connections).map(move |one| (round, one))) {
             let (is_reply, number) = (round % 3 == 2, round * 13 + connection);
+            time_us += if connection == 0 { pause_us } else { 0 };
             let copies = if number % 97 == 3 { 0 } else { 1 + u32::from(number % 89 == 5) };
             for _ in 0..copies {
                 let flags = if round == 0 { 2_u8 } else { 16 };
@@ -360,7 +360,7 @@ mod tests {
                 packet.extend([0x50, flags, 0x20, 0, 0, 0, 0, 0]);
                 time_us += 1;
                 let lengths = [packet.len() as u32, packet.len() as u32 + u32::from(payload)];
-                for word in [0, time_us * 1_000, lengths[0], lengths[1]] {
+                for word in [time_us / 1_000_000, time_us % 1_000_000 * 1_000, lengths[0], lengths[1]] {
                     file.extend(word.to_le_bytes());
                 }
                 file.extend(packet);
@@ -369,12 +369,13 @@ mod tests {
         file
     }
 
-    fn rows(bytes: &[u8], most_segments: usize) -> Vec<(TableId, RecordBatch)> {
+    fn rows(bytes: &[u8], most_segments: usize, most_idle: usize) -> Vec<(TableId, RecordBatch)> {
         let tables = [TableId::Packets, TableId::Tcp, TableId::TcpFlows, TableId::TcpEvents, TableId::CaptureQuality];
         let requests = tables.map(ScanRequest::new);
         let options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
         let mut engine = Engine::new(vec![Input::Bytes(bytes.into())], &options, &requests).unwrap();
         engine.core.most_segments = most_segments;
+        engine.core.shards.iter_mut().for_each(|shard| shard.keep_idle(most_idle));
         let mut rows = Vec::new();
         while let Some(batches) = engine.step(&mut Unobserved).unwrap() {
             for (table, batch) in batches {
@@ -387,13 +388,26 @@ mod tests {
 
     #[test]
     fn the_rows_are_the_same_however_many_segments_are_followed_at_a_time() {
-        let file = capture(2_000, 25);
-        let apart = rows(&file, WINDOW_RECORDS / 2);
-        let joined = rows(&file, 8 * WINDOW_RECORDS);
-        assert_eq!(apart.len(), joined.len());
+        let file = capture(2_000, 25, 0);
+        let apart = rows(&file, WINDOW_RECORDS / 2, usize::MAX);
+        let joined = rows(&file, 8 * WINDOW_RECORDS, usize::MAX);
         let of = |table| apart.iter().filter(|(other, _)| *other == table).count();
         assert!(of(TableId::Packets) > 45_000 && of(TableId::TcpFlows) == 2_000, "{}", of(TableId::TcpFlows));
-        for (one, other) in apart.iter().zip(&joined) {
+        assert_same(&apart, &joined);
+    }
+
+    #[test]
+    fn the_rows_are_the_same_whether_quiet_connections_are_packed_or_not() {
+        // Every connection is quiet for three seconds between its segments: packed after each of them, and unpacked again.
+        let file = capture(700, 25, 3_000_000);
+        let at_work = rows(&file, WINDOW_RECORDS / 2, usize::MAX);
+        let packed = rows(&file, WINDOW_RECORDS / 2, 0);
+        assert_same(&at_work, &packed);
+    }
+
+    fn assert_same(one: &[(TableId, RecordBatch)], other: &[(TableId, RecordBatch)]) {
+        assert_eq!(one.len(), other.len());
+        for (one, other) in one.iter().zip(other) {
             assert_eq!(one, other);
         }
     }

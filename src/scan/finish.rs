@@ -4,6 +4,8 @@ use super::core::Core;
 use super::gate::{Gate, ROWS_BETWEEN_LOOKS};
 use super::quality::findings;
 use super::rows::{file_no, relative};
+use super::shard::Shard;
+use super::sink::BATCH_ROWS;
 use crate::analyze::{
     Cause, Connection, DirectionSummary, Outcome, Side, SideStory, StorySummary, Verdict, VerdictSummary,
 };
@@ -13,34 +15,64 @@ use crate::tables::*;
 use crate::wire::Ip;
 use crate::words::{self, Lang};
 
-pub(super) fn flow_tables(core: &mut Core, gate: &mut Gate<'_, '_>) {
-    if core.sinks.flows.is_none() && core.sinks.tcp_flows.is_none() {
-        return;
-    }
-    let shards = &core.shards;
-    let mut order: Vec<(u64, usize, usize)> = Vec::new();
-    for (at, shard) in shards.iter().enumerate() {
-        order.extend(shard.flows.flows.iter().enumerate().map(|(flow, state)| (state.id, at, flow)));
-    }
-    order.sort_unstable();
-    for (at, (_, shard, flow)) in order.into_iter().enumerate() {
-        if at % ROWS_BETWEEN_LOOKS == 0 && gate.is_shut() {
-            return;
+/// Flows whose rows are built in one go.
+const ROWS_AT_A_TIME: usize = 2 * BATCH_ROWS;
+
+/// The flows of all shards in the order of their numbers, and how many of them have their rows.
+pub(crate) struct FlowOrder {
+    /// Number, shard and index in the shard.
+    flows: Vec<(u64, u32, u32)>,
+    done: usize,
+}
+
+impl FlowOrder {
+    pub fn of(shards: &[Shard]) -> Self {
+        let mut flows = Vec::with_capacity(shards.iter().map(|shard| shard.flows.flows.len()).sum());
+        for (at, shard) in shards.iter().enumerate() {
+            flows.extend(shard.flows.flows.iter().enumerate().map(|(flow, state)| (state.id, at as u32, flow as u32)));
         }
-        let shard = &shards[shard];
+        flows.sort_unstable();
+        Self { flows, done: 0 }
+    }
+
+    fn next(&mut self) -> Vec<(u64, u32, u32)> {
+        let next: Vec<_> = self.flows.iter().skip(self.done).take(ROWS_AT_A_TIME).copied().collect();
+        self.done += next.len();
+        next
+    }
+}
+
+/// Builds the rows of the next flows; says whether there are more to come.
+pub(super) fn flow_tables(core: &mut Core, gate: &mut Gate<'_, '_>) -> bool {
+    if core.sinks.flows.is_none() && core.sinks.tcp_flows.is_none() {
+        return false;
+    }
+    let Some(order) = &mut core.ending else { return false };
+    let flows = order.next();
+    let shards = &core.shards;
+    for (at, (_, shard, flow)) in flows.iter().enumerate() {
+        if at % ROWS_BETWEEN_LOOKS == 0 && gate.is_shut() {
+            return false;
+        }
+        let (shard, flow) = (&shards[*shard as usize], *flow as usize);
         let state = &shard.flows.flows[flow];
-        let connection = shard.connections.get(flow).and_then(Option::as_deref);
+        let connection = shard.connections.get(flow);
+        let connection = connection.as_deref();
         if let Some(sink) = &mut core.sinks.flows {
             sink.push(flow_row(state, connection, core.first_time_ns));
         }
         if let (Some(sink), Some(connection)) = (&mut core.sinks.tcp_flows, connection) {
             let stream = shard.streams.streams.get(state.stream as usize).map(|stream| stream.id);
-            let verdicts = shard.verdict_summary(flow).unwrap_or_default();
-            let story = shard.story(flow).map(|(story, verdicts)| story.summary(&verdicts)).unwrap_or_default();
+            let (verdicts, story) = shard
+                .tell(flow, |story, verdicts| {
+                    (*verdicts, story.map(|story| story.summary(verdicts)).unwrap_or_default())
+                })
+                .unwrap_or_default();
             let row = tcp_flow_row(state, connection, &verdicts, &story, core.first_time_ns);
             sink.push(TcpFlowRow { tcp_stream: stream, ..row });
         }
     }
+    flows.len() == ROWS_AT_A_TIME
 }
 
 /// Which end (0 low, 1 high) is the client, and whether a SYN says so.

@@ -25,6 +25,7 @@ mod route;
 mod rows;
 mod shard;
 mod sink;
+mod slots;
 mod story;
 mod streams;
 mod tally;

@@ -85,8 +85,8 @@ pub(super) fn finding(core: &Core, facts: &CaptureFacts) -> Option<Finding> {
     }
     let mut connections = Sightings::new(core, facts, false);
     for shard in &core.shards {
-        for (state, connection) in shard.flows.flows.iter().zip(&shard.connections) {
-            let Some(connection) = connection.as_deref() else { continue };
+        for (flow, state) in shard.flows.flows.iter().enumerate() {
+            let Some(connection) = shard.connections.get(flow) else { continue };
             let [Some(low), Some(high)] = connection.sides.each_ref().map(|side| side.isn) else { continue };
             let seen = Seen {
                 interface: state.key.interface,
@@ -95,7 +95,7 @@ pub(super) fn finding(core: &Core, facts: &CaptureFacts) -> Option<Finding> {
                 time_ns: state.first_time_ns,
             };
             // The server's address may be another behind a load balancer; the client's and the numbers stay.
-            let (client, _) = client_of(state, Some(connection));
+            let (client, _) = client_of(state, Some(&connection));
             let numbers = if client == 0 { [low, high] } else { [high, low] };
             connections.add((ends(state, client).0, numbers), seen);
         }

@@ -189,9 +189,9 @@ impl ConnectionTally {
     fn of(core: &Core) -> Self {
         let mut tally = Self::default();
         for shard in &core.shards {
-            for (state, connection) in shard.flows.flows.iter().zip(&shard.connections) {
-                if let Some(connection) = connection {
-                    tally.add(state, connection);
+            for (flow, state) in shard.flows.flows.iter().enumerate() {
+                if let Some(connection) = shard.connections.get(flow) {
+                    tally.add(state, &connection);
                 }
             }
         }

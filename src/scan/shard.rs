@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::kept::{Keep, Kept};
 use super::packet_id::{PacketId, sighting_of};
 use super::quoted::Quote;
+use super::slots::Slots;
 use super::streams::Streams;
 use super::tcp::RowPlace;
 use super::turns::{Turn, Turns};
@@ -108,8 +109,8 @@ pub(crate) struct Found<'a> {
 #[derive(Default)]
 pub(crate) struct Shard {
     pub flows: FlowTable,
-    /// By flow index; `None` for what is no TCP.
-    pub connections: Vec<Option<Box<Connection>>>,
+    /// By flow index; none for what is no TCP.
+    pub connections: Slots<Connection>,
     /// Flow of each frame of this window that was routed here, in order.
     pub refs: Vec<FlowRef>,
     pub frames_without_flow: u64,
@@ -174,6 +175,9 @@ impl Shard {
         self.next_row += self.keep.segments.len() as u64;
         if needs.verdicts {
             self.verdicts.expire(now_ns, self.next_row, &needs.hold, &mut self.judgements);
+            for flow in self.verdicts.rested.drain(..) {
+                self.connections.rest(flow as usize);
+            }
         }
     }
 
@@ -322,13 +326,8 @@ impl Shard {
         // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
         let is_copy = matches!(copy, Some(CopyKind::SameInterface | CopyKind::RouterHop));
         if needs.connections {
-            if self.connections.len() <= index {
-                self.connections.resize_with(index + 1, || None);
-            }
-            if let Some(slot) = self.connections.get_mut(index) {
-                let seen = keep.seen(kept, sender, is_copy, copy == Some(CopyKind::RouterHop));
-                slot.get_or_insert_with(Box::default).on_segment(&seen);
-            }
+            let seen = keep.seen(kept, sender, is_copy, copy == Some(CopyKind::RouterHop));
+            self.connections.live(index).on_segment(&seen);
         }
         if !needs.streams {
             return;
@@ -414,13 +413,16 @@ impl Shard {
         self.verdicts.finish_stories();
     }
 
-    pub fn verdict_summary(&self, flow: usize) -> Option<VerdictSummary> {
-        self.verdicts.summary(flow)
+    /// See [`Slots::keep_idle`].
+    #[cfg(test)]
+    pub fn keep_idle(&mut self, most: usize) {
+        self.connections.keep_idle(most);
+        self.verdicts.keep_idle(most);
     }
 
-    /// The story of a flow's connection, and what its verdicts come to.
-    pub fn story(&self, flow: usize) -> Option<(&Story, VerdictSummary)> {
-        self.verdicts.story(flow)
+    /// Tells the story of a flow's connection; see [`Verdicts::tell`].
+    pub fn tell<T>(&self, flow: usize, tell: impl FnOnce(Option<&Story>, &VerdictSummary) -> T) -> Option<T> {
+        self.verdicts.tell(flow, tell)
     }
 }
 

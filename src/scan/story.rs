@@ -13,8 +13,8 @@ use crate::wire::Ip;
 use crate::words::{self, Lang};
 
 /// An event with the connection it belongs to.
-struct Told<'a> {
-    event: &'a StoryEvent,
+struct Told {
+    event: StoryEvent,
     flow_id: u64,
     stream: Option<u64>,
     has_time: bool,
@@ -27,11 +27,13 @@ pub(super) fn event_table(core: &mut Core, gate: &mut Gate<'_, '_>) {
     let mut told = Vec::new();
     for shard in &core.shards {
         for (flow, state) in shard.flows.flows.iter().enumerate() {
-            let Some((story, _)) = shard.story(flow) else { continue };
-            let connection = shard.connections.get(flow).and_then(Option::as_deref);
+            let events = shard.tell(flow, |story, _| story.map(|story| story.events().cloned().collect::<Vec<_>>()));
+            let Some(events) = events.flatten() else { continue };
+            let connection = shard.connections.get(flow);
+            let connection = connection.as_deref();
             let (client, _) = client_of(state, connection);
             let stream = shard.streams.streams.get(state.stream as usize).map(|stream| stream.id);
-            told.extend(story.events().map(|event| Told {
+            told.extend(events.into_iter().map(|event| Told {
                 event,
                 flow_id: state.id,
                 stream,
@@ -53,8 +55,8 @@ pub(super) fn event_table(core: &mut Core, gate: &mut Gate<'_, '_>) {
     }
 }
 
-fn event_row(told: &Told<'_>, first_ns: Option<i64>) -> TcpEventRow {
-    let event = told.event;
+fn event_row(told: &Told, first_ns: Option<i64>) -> TcpEventRow {
+    let event = &told.event;
     let side = if event.dir == told.client { "client" } else { "server" };
     let time_ns = told.has_time.then_some(event.start.time_ns);
     let (client, server) = told.ends;

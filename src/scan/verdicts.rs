@@ -1,6 +1,12 @@
 //! The verdict analysis of one shard's connections and the stories that rest on it, and when each is asked again.
 
-use crate::analyze::segment::Segment;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::slots::Slots;
+use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{Evidence, HoldLimits, Judgement, Mark, Story, Verdict, VerdictConnection, VerdictSummary};
 
 /// Quiet connections are looked at this often, in capture time.
@@ -8,14 +14,25 @@ const EXPIRE_EVERY_NS: i64 = 500_000_000;
 /// A connection that nothing was heard of for this long is put to rest.
 const QUIET_NS: i64 = 2_000_000_000;
 
-struct Slot {
+/// After its end, a connection that nothing was heard of for this long is put to rest: short ones may come by the thousand.
+const CLOSED_NS: i64 = 200_000_000;
+/// Bits of [`Live::ends`]: FIN of either end, RST of any.
+const BOTH_FINS: u8 = 3;
+const RESET: u8 = 4;
+
+/// The state of a connection.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Live {
     connection: VerdictConnection,
     story: Option<Box<Story>>,
     last_ns: i64,
+    /// What has ended it so far.
+    ends: u8,
+    #[serde(skip)]
     is_active: bool,
 }
 
-impl Slot {
+impl Live {
     /// Lets the connection judge, and tells its story what it judged.
     fn judge(
         &mut self,
@@ -47,9 +64,13 @@ pub(super) struct StoryPlace {
 /// By flow index of the shard.
 #[derive(Default)]
 pub(super) struct Verdicts {
-    slots: Vec<Option<Box<Slot>>>,
+    slots: Slots<Live>,
     /// Flows heard of lately, or with rows that wait.
     active: Vec<u32>,
+    /// Flows that have ended, and when.
+    closed: VecDeque<(u32, i64)>,
+    /// Flows that were put to rest since they were last asked for.
+    pub rested: Vec<u32>,
     next_expiry_ns: Option<i64>,
 }
 
@@ -62,22 +83,29 @@ impl Verdicts {
         story: Option<StoryPlace>,
         out: &mut Vec<(u64, Judgement)>,
     ) {
-        let index = flow as usize;
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, || None);
-        }
-        let slot = self.slots[index].get_or_insert_with(|| {
-            Box::new(Slot { connection: VerdictConnection::default(), story: None, last_ns: 0, is_active: false })
-        });
+        let live = self.slots.live(flow as usize);
         if let Some(place) = story.filter(|place| !place.is_copy) {
-            slot.story.get_or_insert_default().on_segment(segment, place.file);
+            live.story.get_or_insert_default().on_segment(segment, place.file);
         }
-        slot.judge(out, |connection, out| connection.on_segment(segment, out));
-        slot.last_ns = segment.time_ns;
-        if !slot.is_active {
-            slot.is_active = true;
+        live.judge(out, |connection, out| connection.on_segment(segment, out));
+        live.last_ns = segment.time_ns;
+        if !live.is_active {
+            live.is_active = true;
             self.active.push(flow);
         }
+        if segment.flags & (FIN | RST) != 0 {
+            let was_over = is_over(live.ends);
+            live.ends |= if segment.has(RST) { RESET } else { 1 << (segment.dir & 1) };
+            if is_over(live.ends) && !was_over {
+                self.closed.push_back((flow, segment.time_ns));
+            }
+        }
+    }
+
+    /// See [`Slots::keep_idle`].
+    #[cfg(test)]
+    pub fn keep_idle(&mut self, most: usize) {
+        self.slots.keep_idle(most);
     }
 
     /// A segment whose header cannot be analysed is judged at once.
@@ -86,65 +114,81 @@ impl Verdicts {
     }
 
     pub fn on_icmp_too_big(&mut self, flow: u32, time_ns: i64, sender: u8, seq: u32, mtu: u32) {
-        if let Some(Some(slot)) = self.slots.get_mut(flow as usize) {
-            slot.connection.on_icmp_too_big(time_ns, sender, seq, mtu);
+        if let Some(live) = self.slots.known(flow as usize) {
+            live.connection.on_icmp_too_big(time_ns, sender, seq, mtu);
         }
     }
 
     /// An ICMP "unreachable" about a segment that `sender` sent.
     pub fn on_icmp_unreachable(&mut self, flow: u32, sender: u8, now: Mark) {
-        if let Some(Some(slot)) = self.slots.get_mut(flow as usize)
-            && let Some(story) = &mut slot.story
-        {
+        if let Some(story) = self.slots.known(flow as usize).and_then(|live| live.story.as_mut()) {
             story.on_unreachable(sender, now);
         }
     }
 
-    /// Gives out rows that waited too long, and lets quiet connections give memory back.
+    /// Gives out rows that waited too long, and puts connections to rest that are quiet.
     pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        let Self { slots, rested, .. } = self;
+        // Says whether the connection stays active.
+        let mut look_at = |flow: u32, quiet_ns: i64| {
+            let Some(live) = slots.at_work(flow as usize) else { return false };
+            live.judge(out, |connection, out| connection.expire(now_ns, row_now, limits, out));
+            live.is_active = live.connection.is_waiting() || now_ns.saturating_sub(live.last_ns) < quiet_ns;
+            if !live.is_active {
+                if let Some(story) = &mut live.story {
+                    story.rest();
+                }
+                slots.rest(flow as usize);
+                rested.push(flow);
+                return false;
+            }
+            true
+        };
+        while let Some((flow, closed_ns)) = self.closed.front().copied() {
+            if now_ns.saturating_sub(closed_ns) < CLOSED_NS {
+                break;
+            }
+            self.closed.pop_front();
+            look_at(flow, CLOSED_NS);
+        }
         if self.next_expiry_ns.is_some_and(|next| now_ns < next) {
             return;
         }
         self.next_expiry_ns = Some(now_ns.saturating_add(EXPIRE_EVERY_NS));
-        let slots = &mut self.slots;
-        self.active.retain(|flow| {
-            let Some(Some(slot)) = slots.get_mut(*flow as usize) else { return false };
-            slot.judge(out, |connection, out| connection.expire(now_ns, row_now, limits, out));
-            slot.is_active = slot.connection.is_waiting() || now_ns.saturating_sub(slot.last_ns) < QUIET_NS;
-            if let Some(story) = slot.story.as_mut().filter(|_| !slot.is_active) {
-                story.rest();
-            }
-            slot.is_active
-        });
+        self.active.retain(|flow| look_at(*flow, QUIET_NS));
     }
 
     /// The connection is over: another one has taken its ports.
     pub fn finish_one(&mut self, flow: u32, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
-        if let Some(Some(slot)) = self.slots.get_mut(flow as usize) {
-            slot.judge(out, |connection, out| connection.finish(now_ns, out));
-            slot.finish_story();
+        // Of one at rest no row waits, and its story ends when it is told.
+        if let Some(live) = self.slots.at_work(flow as usize) {
+            live.judge(out, |connection, out| connection.finish(now_ns, out));
+            live.finish_story();
         }
     }
 
     /// Judges everything that waits; the connections may go on.
     pub fn finish(&mut self, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
-        for slot in self.slots.iter_mut().flatten() {
-            slot.judge(out, |connection, out| connection.finish(now_ns, out));
+        for live in self.slots.each_at_work() {
+            live.judge(out, |connection, out| connection.finish(now_ns, out));
         }
     }
 
     /// The capture is over.
     pub fn finish_stories(&mut self) {
-        self.slots.iter_mut().flatten().for_each(|slot| slot.finish_story());
+        self.slots.each_at_work().for_each(Live::finish_story);
     }
 
-    /// The story of a flow's connection, and what its verdicts come to.
-    pub fn story(&self, flow: usize) -> Option<(&Story, VerdictSummary)> {
-        let slot = self.slots.get(flow)?.as_ref()?;
-        Some((slot.story.as_deref()?, slot.connection.summary()))
+    /// Tells the story of a flow's connection, and what its verdicts come to; both are complete when the capture is over.
+    pub fn tell<T>(&self, flow: usize, tell: impl FnOnce(Option<&Story>, &VerdictSummary) -> T) -> Option<T> {
+        let mut live = self.slots.get(flow)?;
+        if let Cow::Owned(live) = &mut live {
+            live.finish_story();
+        }
+        Some(tell(live.story.as_deref(), &live.connection.summary()))
     }
+}
 
-    pub fn summary(&self, flow: usize) -> Option<VerdictSummary> {
-        Some(self.slots.get(flow)?.as_ref()?.connection.summary())
-    }
+fn is_over(ends: u8) -> bool {
+    ends & RESET != 0 || ends & BOTH_FINS == BOTH_FINS
 }

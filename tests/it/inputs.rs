@@ -218,9 +218,9 @@ const COMPRESSIONS: [(&str, Compress); 4] = [
 ];
 
 #[test]
-fn a_mapped_file_gives_what_its_stream_gives() {
-    // Large files are mapped, streams are copied: other buffers, other window borders, the same rows.
-    let scratch = Scratch::new("mapped");
+fn a_large_file_gives_what_its_stream_gives() {
+    // Files and streams are read through other buffers, with other window borders: the same rows.
+    let scratch = Scratch::new("large");
     let mut packets = traffic(40_000, 24);
     for packet in packets.iter_mut().skip(100).step_by(17) {
         packet.bytes = generate::udp([10, 9, 9, 9], [10, 9, 9, 8], (9_999, 5201), 40_000);
@@ -228,10 +228,10 @@ fn a_mapped_file_gives_what_its_stream_gives() {
     let file = pcap(&packets);
     assert!(file.len() > 80 << 20, "{} bytes", file.len());
     let path = scratch.write("large.pcap", &file);
-    let mapped = nameless_tables(vec![Input::Path(path.clone())]).unwrap();
+    let large = nameless_tables(vec![Input::Path(path.clone())]).unwrap();
     let reader = Input::Reader(Box::new(std::fs::File::open(path).unwrap()), "stream".to_owned());
-    assert_same_tables(&nameless_tables(vec![reader]).unwrap(), &mapped, "stream");
-    assert_eq!(mapped[0].num_rows(), 40_000);
+    assert_same_tables(&nameless_tables(vec![reader]).unwrap(), &large, "stream");
+    assert_eq!(large[0].num_rows(), 40_000);
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! Explicit congestion notification (RFC 3168): who was told to slow down, and did.
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Event, EventKind, Events, Frames, Mark};
 use super::seq::before;
+use crate::analyze::frozen::StateWord;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Open {
     start: Mark,
     last_ns: i64,
-    cause: &'static str,
+    #[serde(with = "crate::analyze::frozen::word")]
+    cause: StateWord,
     echoes: u64,
     /// End of everything sent when the first echo came.
     window_end: u32,
@@ -17,7 +21,7 @@ struct Open {
 }
 
 /// The marks on one sender's data and the echoes that it got.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EcnWatch {
     mark: Option<Mark>,
     open: Option<Box<Open>>,

@@ -1,6 +1,9 @@
 //! How a connection began and how it ended.
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Event, EventKind, Events, Frames, Mark};
+use crate::analyze::frozen::StateWord;
 use crate::analyze::segment::{ACK, FIN, RST, SYN, Segment};
 
 /// Bits of the TCP flags that negotiate ECN in a SYN (RFC 3168 6.1.1).
@@ -10,7 +13,7 @@ pub const CWR: u16 = 0x80;
 /// iperf3 opens each of its connections with a cookie of 36 letters and a NUL.
 const IPERF3_COOKIE_BYTES: u32 = 37;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Tries {
     first: Mark,
     last: Mark,
@@ -31,14 +34,15 @@ impl Tries {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Resets {
     tries: Tries,
-    class: &'static str,
+    #[serde(with = "crate::analyze::frozen::word")]
+    class: StateWord,
 }
 
 /// Opening and closing of one connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ends {
     client: Option<u8>,
     syn: Option<Box<Tries>>,
@@ -54,7 +58,8 @@ pub struct Ends {
     heard_of_server: bool,
     fin: [bool; 2],
     resets: [Option<Box<Resets>>; 2],
-    closed_by: Option<&'static str>,
+    #[serde(with = "crate::analyze::frozen::maybe_word")]
+    closed_by: Option<StateWord>,
     payload_bytes: [u64; 2],
     first_payload_bytes: [u32; 2],
 }

@@ -1,12 +1,15 @@
 //! What is told of a connection: events with a start, an end and the frames that show them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::analyze::event_list::{EventList, ListedEvent};
+use crate::analyze::frozen::StateWord;
 
 /// Frames that an event lists; more are only counted.
 pub const LISTED_FRAMES: usize = 20;
 
 /// A frame and its time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// File of the capture, from 0.
     pub file: u16,
@@ -17,7 +20,7 @@ pub struct Mark {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventKind {
     /// SYN, SYN/ACK and ACK.
     Handshake,
@@ -75,7 +78,7 @@ impl EventKind {
 }
 
 /// The first frames of something.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Frames {
     file: u16,
     list: Vec<u64>,
@@ -103,7 +106,7 @@ impl Frames {
 }
 
 /// Something that happened on a connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     pub kind: EventKind,
     /// Whom it concerns: 0 or 1, as in `Segment::dir`.
@@ -115,8 +118,10 @@ pub struct Event {
     pub bytes: Option<u64>,
     /// How many; of what depends on the kind.
     pub count: u64,
-    pub cause: Option<&'static str>,
-    pub end_reason: Option<&'static str>,
+    #[serde(with = "crate::analyze::frozen::maybe_word")]
+    pub cause: Option<StateWord>,
+    #[serde(with = "crate::analyze::frozen::maybe_word")]
+    pub end_reason: Option<StateWord>,
     pub frames: Frames,
 }
 

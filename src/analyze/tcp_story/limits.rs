@@ -1,5 +1,7 @@
 //! What held a sender back: nothing to send, the receiver's window, or no answer.
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Event, EventKind, Events, Frames, Mark};
 
 /// Pauses shorter than this are no event, only part of the sum.
@@ -10,7 +12,7 @@ const WINDOW_EVENT_NS: i64 = 100_000_000;
 const WINDOW_GAP_NS: i64 = 10_000_000;
 
 /// What a sender waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Waits {
     /// It has sent no data yet, or is done.
     #[default]
@@ -23,7 +25,7 @@ pub enum Waits {
     Network,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Stretch {
     start: Mark,
     end_ns: i64,
@@ -32,7 +34,7 @@ struct Stretch {
 }
 
 /// How long one sender waited for what.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Limits {
     state: Waits,
     since: Mark,
@@ -125,7 +127,7 @@ impl Limits {
 }
 
 /// The closed windows of one receiver.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ZeroWindow {
     open: Option<Box<(Mark, u64, Frames)>>,
     pub total_ns: i64,

@@ -19,6 +19,8 @@ mod seq;
 #[cfg(test)]
 mod tests;
 
+use serde::{Deserialize, Serialize};
+
 pub use event::{Event, EventKind, Frames, Mark};
 pub use quantiles::Quantiles;
 
@@ -79,7 +81,7 @@ pub struct StorySummary {
 }
 
 /// One direction, named after its sender.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Side {
     snd_max: Option<u32>,
     una: Option<u32>,
@@ -130,7 +132,7 @@ impl Side {
 }
 
 /// The story of one connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Story {
     sides: [Side; 2],
     ends: Ends,

@@ -1,6 +1,8 @@
 //! Slow start and congestion avoidance, read from the bytes in flight of one round trip after the other. Only what is
 //! clear is named: most of a connection's life carries no name.
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Event, EventKind, Events, Frames, Mark};
 use super::seq::before;
 
@@ -8,7 +10,7 @@ use super::seq::before;
 const SLOW_START_ROUNDS: u64 = 2;
 const AVOIDANCE_ROUNDS: u64 = 4;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Run {
     kind: EventKind,
     start: Mark,
@@ -20,7 +22,7 @@ struct Run {
 }
 
 /// The round trips of one sender. A round ends when what was out at its start is acknowledged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Phases {
     /// End of everything sent when the round began, and the frame that began it.
     round: Option<(u32, Mark)>,

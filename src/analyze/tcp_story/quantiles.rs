@@ -1,5 +1,7 @@
 //! Quantiles of durations in constant memory.
 
+use serde::{Deserialize, Serialize};
+
 /// Samples that are kept as they are; with more, they are counted in steps.
 const EXACT: usize = 64;
 /// Room for samples at first.
@@ -11,7 +13,7 @@ const DOUBLINGS: u32 = 42;
 const BUCKETS: usize = ((DOUBLINGS - STEPS_LOG2 + 1) << STEPS_LOG2) as usize;
 
 /// Durations in nanoseconds. Exact up to 64 samples, then within 1.6 % (the least one stays exact).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Quantiles {
     count: u64,
     min_ns: i64,

@@ -4,16 +4,19 @@
 //! acknowledged (RFC 6582's `recover`). Which of its segments were retransmissions, and why, is known when their
 //! judgements come in; they are taken in the order of the frames.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use super::event::{Event, EventKind, Events, Frames, Mark};
 use super::seq::before;
+use crate::analyze::frozen::StateWord;
 use crate::analyze::tcp_verdict::{Cause, Evidence, Judgement, Outcome, Verdict};
 
 /// Ends of rounds that wait for judgements of their rows.
 const KEPT_ENDS: usize = 64;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Row {
     row: u64,
     mark: Mark,
@@ -22,26 +25,28 @@ struct Row {
     judgement: Option<Judgement>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct End {
     round: u64,
     time_ns: i64,
-    reason: &'static str,
+    #[serde(with = "crate::analyze::frozen::word")]
+    reason: StateWord,
 }
 
 /// Segments of one round that were resent for reasons of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Part {
     start: Mark,
     last_ns: i64,
-    cause: &'static str,
+    #[serde(with = "crate::analyze::frozen::word")]
+    cause: StateWord,
     segments: u64,
     spurious: u64,
     bytes: u64,
     frames: Frames,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Gathered {
     round: u64,
     quick: Option<Part>,
@@ -56,7 +61,7 @@ impl Gathered {
 }
 
 /// The recoveries of one sender.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Recovery {
     /// Number of the open round, and what must be acknowledged to end it.
     open: Option<(u64, u32)>,

@@ -1,5 +1,7 @@
 //! Round trips that one side's data saw: from the tap to the other end and back.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use super::quantiles::Quantiles;
@@ -8,7 +10,7 @@ use super::seq::before;
 /// Sendings kept in mind. With more in flight only some of them are measured.
 const KEPT: usize = 512;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Sending {
     start: u32,
     end: u32,
@@ -18,7 +20,7 @@ struct Sending {
     again: Again,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Again {
     No,
     Once { tsval: Option<u32>, time_ns: i64 },
@@ -39,7 +41,7 @@ pub struct AckOf {
 /// One sample per ACK that acknowledges new bytes: the time since the last of them was sent. Where bytes were resent, or
 /// a gap was reported before, only an ACK whose TSecr names one sending counts (RFC 7323 section 4); without timestamps
 /// there is no sample then (Karn's rule, RFC 6298 section 3).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RttMeter {
     sent: VecDeque<Sending>,
     has_gap: bool,

@@ -5,6 +5,8 @@
 //! segments in a second, so that a slow connection stays small. Nearly every segment goes beyond all before it, in its
 //! bytes, its ACK or its timestamp: it is a copy of none of them, and the ring is not searched.
 
+use serde::{Deserialize, Serialize};
+
 use super::seq::before;
 use super::types::{ACK, Checksum, Evidence, Segment};
 
@@ -28,7 +30,7 @@ const ECHO_NS: i64 = 50_000;
 /// Tags that are compared in one go.
 const BLOCK: usize = 32;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Print {
     /// The upper half of the hash; the lower one is its tag.
     rest: u32,
@@ -50,7 +52,7 @@ pub(super) enum Copied {
 }
 
 /// How far a direction has come, in each number that a copy repeats.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Furthest {
     end: u32,
     ack: u32,
@@ -78,7 +80,7 @@ impl Furthest {
 }
 
 /// The recent segments of one direction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CopyTable {
     /// The lower halves of the hashes, apart from the rest so that a search reads little.
     tags: Vec<u32>,

@@ -1,5 +1,7 @@
 //! Everything known about one direction of a connection.
 
+use serde::{Deserialize, Serialize};
+
 use super::copies::CopyTable;
 use super::held::{Answers, Held, Out, emit};
 use super::ip_id::IdClock;
@@ -38,7 +40,7 @@ const JUMP_BYTES: u32 = 1 << 28;
 const WINDOW_SLACK_BYTES: u32 = 1 << 20;
 
 /// One direction, named after its sender.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Half {
     pub copies: CopyTable,
     pub ids: IdClock,

@@ -1,5 +1,7 @@
 //! Rows that wait for the answer of the receiver.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use super::seq::{before, later};
@@ -18,7 +20,7 @@ const MAX_MATCHED: u32 = 64;
 pub(super) type Out = Vec<(u64, Judgement)>;
 
 /// What a waiting row will be, depending on the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// Resent: D-SACKed is spurious, acknowledged without one is needed.
     Resent(Cause),
@@ -28,7 +30,7 @@ pub(super) enum Kind {
     KeepAlive,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct HeldRow {
     pub row: u64,
     pub seq: u32,
@@ -42,7 +44,7 @@ pub(super) struct HeldRow {
 }
 
 /// An original that is final once acknowledged, unless a still earlier copy turns up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct FreshRow {
     pub row: u64,
     pub seq: u32,
@@ -74,7 +76,7 @@ pub(super) struct Matched {
 }
 
 /// The waiting rows of one direction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Held {
     rows: VecDeque<HeldRow>,
     /// In order of both row and sequence number.

@@ -4,6 +4,8 @@
 //! the order of sending even where times and sequence numbers cannot. Other systems send zero, a constant, random
 //! numbers, or share one counter over all connections; then the clock says that it cannot be used.
 
+use serde::{Deserialize, Serialize};
+
 use super::seq::id_before;
 
 /// A step of the counter that is taken as "the same counter went on". Random IDs come this near by chance in 3 % of
@@ -31,7 +33,7 @@ pub(super) struct IdReading {
 }
 
 /// The IDs of one direction.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct IdClock {
     highest: Option<u16>,
     /// How many IDs the frame with the highest one took: an offloaded frame takes one per segment.

@@ -27,6 +27,8 @@ mod tests_senders;
 mod types;
 mod vantage;
 
+use serde::{Deserialize, Serialize};
+
 pub use types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary, Vantage, Verdict};
 
 use half::Half;
@@ -44,7 +46,7 @@ const IPV6_EXTRA_BYTES: u32 = 20;
 ///
 /// Memory is bounded: at most about 3 MB a direction with everything full, a few KB in ordinary bulk, under 2 KB a
 /// direction once quiet and told so by [`Connection::expire`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Connection {
     halves: [Half; 2],
     vantage: VantagePoint,

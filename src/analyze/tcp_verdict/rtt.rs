@@ -1,5 +1,7 @@
 //! Round-trip times as the tap sees them: from a segment to the ACK that covers it.
 
+use serde::{Deserialize, Serialize};
+
 /// Before any sample a row waits this long after its ACK, and timers are compared with this. RFC 6298 starts at 1 s;
 /// a fifth of it is what Linux never goes below.
 const NO_SAMPLE_NS: i64 = 200_000_000;
@@ -11,7 +13,7 @@ const FLOOR_NS: i64 = 5_000_000;
 const ANSWER_FLOOR_NS: i64 = 40_000_000;
 
 /// RFC 6298 smoothing without its one-second floor, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct RttEstimator {
     srtt_ns: i64,
     rttvar_ns: i64,

@@ -3,6 +3,8 @@
 //! The rules are those of the Linux sender (RFC 5681, 6582, 6675, 8985), seen from outside. `una` is SND.UNA, the
 //! oldest byte not acknowledged.
 
+use serde::{Deserialize, Serialize};
+
 use super::sent::{SentRing, news};
 use super::seq::{before, later};
 use super::types::{Cause, Evidence};
@@ -17,7 +19,7 @@ const TIMER_SLACK_NS: i64 = 20_000_000;
 const OPTION_ROOM_BYTES: u32 = 40;
 
 /// Recovery after a timeout or a path MTU change: everything up to `end` counts as lost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Loss {
     end: u32,
     is_pmtu: bool,
@@ -32,7 +34,7 @@ struct Loss {
 }
 
 /// A repetition whose cause is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Resent {
     pub start: u32,
     pub end: u32,
@@ -69,7 +71,7 @@ pub(super) struct AckIn<'a> {
 }
 
 /// The sender of one direction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sender {
     una: Option<u32>,
     /// Highest SACKed end; tells something only beyond `una`.

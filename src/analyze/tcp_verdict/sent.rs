@@ -1,5 +1,7 @@
 //! What one direction has sent, as far as it may still matter: the unacknowledged part and a little before it.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use super::seq::{before, earlier, id_before, later};
@@ -14,7 +16,7 @@ const MAX_ACKED: usize = 4_096;
 const MAX_ASKED: usize = 64;
 
 /// One run of bytes that was seen in one piece.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sent {
     pub seq: u32,
     pub end: u32,
@@ -57,7 +59,7 @@ pub(super) struct Acked {
 }
 
 /// Ranges in sequence order, without overlap.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SentRing {
     ranges: VecDeque<Sent>,
     acked_count: usize,

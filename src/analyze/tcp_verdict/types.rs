@@ -1,9 +1,11 @@
 //! What goes in and what comes out: segments, verdicts, causes, outcomes, evidence, limits.
 
+use serde::{Deserialize, Serialize};
+
 pub(super) use crate::analyze::segment::{ACK, Checksum, FIN, RST, SYN, Segment};
 
 /// What a segment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Verdict {
     /// Sent for the first time and in its place; every pure acknowledgement too.
     New,
@@ -49,7 +51,7 @@ impl Verdict {
 }
 
 /// Why a segment was sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// Duplicate ACKs, SACK or RACK said it was lost.
     Fast,
@@ -89,7 +91,7 @@ impl Cause {
 }
 
 /// Whether sending again was needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Outcome {
     /// Acknowledged, and the receiver did not report the bytes as received twice.
     Needed,
@@ -114,7 +116,7 @@ impl Outcome {
 }
 
 /// What a judgement rests on: a set of flags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence(pub u32);
 
 impl Evidence {
@@ -187,7 +189,7 @@ impl Evidence {
 }
 
 /// The final word on one segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     /// What the segment is.
     pub verdict: Verdict,
@@ -253,7 +255,7 @@ impl Vantage {
 }
 
 /// Counts of one direction, named after its sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionSummary {
     /// Whether any segment of this direction was seen.
     pub is_seen: bool,

@@ -1,5 +1,7 @@
 //! Where the tap is: at the client, at the server, or between.
 
+use serde::{Deserialize, Serialize};
+
 use super::types::{ACK, RST, SYN, Vantage};
 
 /// TTLs that hosts start with; one of these on the wire means no router was crossed yet.
@@ -10,7 +12,7 @@ const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 const LOPSIDED: i64 = 4;
 
 /// What has been seen of handshake and TTLs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct VantagePoint {
     syn_ns: Option<i64>,
     synack_ns: Option<i64>,

@@ -1,0 +1,101 @@
+//! The state of a connection that is quiet, packed into a few hundred bytes: nearly all of its numbers are small or nothing,
+//! and its lists are short. Unpacked it is what it was, so that the connection may go on any time.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Packs a state; `scratch` is room to work in. `None` where that cannot be done, and the state must stay as it is.
+pub(crate) fn freeze<T: Serialize>(state: &T, scratch: &mut Vec<u8>) -> Option<Box<[u8]>> {
+    scratch.clear();
+    let packed = postcard::to_extend(state, std::mem::take(scratch)).ok()?;
+    let frozen = packed.as_slice().into();
+    *scratch = packed;
+    Some(frozen)
+}
+
+/// Unpacks a state that [`freeze`] packed.
+pub(crate) fn thaw<T: DeserializeOwned>(frozen: &[u8]) -> Option<T> {
+    postcard::from_bytes(frozen).ok()
+}
+
+/// A word in a state. Under a name of its own, or serde takes it for something borrowed from what is unpacked.
+pub(crate) type StateWord = &'static str;
+
+/// Words that a state may hold.
+const WORDS: [&str; 38] = [
+    "abort",
+    "acknowledged",
+    "after_close",
+    "application",
+    "ce",
+    "complete",
+    "cwr",
+    "data",
+    "dup_ack",
+    "ece",
+    "ece_stopped",
+    "fast",
+    "fin",
+    "gave_up",
+    "half_open",
+    "idle",
+    "leveled",
+    "loss",
+    "no_answer",
+    "none",
+    "not_captured",
+    "pmtu",
+    "probe",
+    "refused",
+    "reset",
+    "rst",
+    "sack",
+    "slow_start",
+    "spurious",
+    "syn",
+    "synack",
+    "test_end",
+    "timeout",
+    "unfinished",
+    "unknown",
+    "unreachable",
+    "window",
+    "window_update",
+];
+
+/// Stands for the words by their places in [`WORDS`]; a state with another word is not packed.
+pub(crate) mod word {
+    use serde::de::Error as _;
+    use serde::ser::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::WORDS;
+
+    pub fn serialize<S: Serializer>(word: &&'static str, to: S) -> Result<S::Ok, S::Error> {
+        let place = WORDS.iter().position(|known| known == word);
+        to.serialize_u8(place.ok_or_else(|| S::Error::custom("not among the words"))? as u8)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+        let place = u8::deserialize(from)?;
+        WORDS.get(usize::from(place)).copied().ok_or_else(|| D::Error::custom("not among the words"))
+    }
+}
+
+/// The same where there may be none.
+pub(crate) mod maybe_word {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::StateWord;
+
+    #[derive(Serialize, Deserialize)]
+    struct Word(#[serde(with = "super::word")] StateWord);
+
+    pub fn serialize<S: Serializer>(word: &Option<&'static str>, to: S) -> Result<S::Ok, S::Error> {
+        word.map(Word).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
+        Ok(Option::<Word>::deserialize(from)?.map(|word| word.0))
+    }
+}

@@ -1,0 +1,138 @@
+//! States by index, each of them at work or at rest: [`frozen`].
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::analyze::frozen;
+
+/// So many may stay at work although they are quiet: packing and unpacking takes longer than so little memory is worth.
+const IDLE_AT_WORK: usize = 512;
+
+enum Slot<T> {
+    Empty,
+    Live(Box<T>),
+    Frozen(Box<[u8]>),
+}
+
+/// States of one shard.
+pub(crate) struct Slots<T> {
+    slots: Vec<Slot<T>>,
+    /// How many are at work.
+    live: usize,
+    idle_at_work: usize,
+    scratch: Vec<u8>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), live: 0, idle_at_work: IDLE_AT_WORK, scratch: Vec::new() }
+    }
+}
+
+impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
+    /// The state at an index, made where it is new, brought back where it was at rest.
+    pub fn live(&mut self, index: usize) -> &mut T {
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || Slot::Empty);
+        }
+        let slot = &mut self.slots[index];
+        match slot {
+            Slot::Live(_) => {}
+            Slot::Empty => {
+                self.live += 1;
+                *slot = Slot::Live(Box::default());
+            }
+            Slot::Frozen(packed) => {
+                self.live += 1;
+                *slot = Slot::Live(Box::new(thawed(packed)));
+            }
+        }
+        match slot {
+            Slot::Live(state) => state,
+            _ => unreachable!("it was just made"),
+        }
+    }
+
+    /// The same where there is one already.
+    pub fn known(&mut self, index: usize) -> Option<&mut T> {
+        let is_there = self.slots.get(index).is_some_and(|slot| !matches!(slot, Slot::Empty));
+        is_there.then(|| self.live(index))
+    }
+
+    /// The state at an index where it is at work.
+    pub fn at_work(&mut self, index: usize) -> Option<&mut T> {
+        match self.slots.get_mut(index)? {
+            Slot::Live(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// All that are at work.
+    pub fn each_at_work(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| match slot {
+            Slot::Live(state) => Some(&mut **state),
+            _ => None,
+        })
+    }
+
+    /// The state at an index, to look at; one at rest stays so.
+    pub fn get(&self, index: usize) -> Option<Cow<'_, T>> {
+        match self.slots.get(index)? {
+            Slot::Empty => None,
+            Slot::Live(state) => Some(Cow::Borrowed(state)),
+            Slot::Frozen(packed) => Some(Cow::Owned(thawed(packed))),
+        }
+    }
+
+    /// Lets so many stay at work although they are quiet.
+    #[cfg(test)]
+    pub fn keep_idle(&mut self, most: usize) {
+        self.idle_at_work = most;
+    }
+
+    /// Puts a state to rest, unless only few are at work.
+    pub fn rest(&mut self, index: usize) {
+        if self.live <= self.idle_at_work {
+            return;
+        }
+        if let Some(slot) = self.slots.get_mut(index)
+            && let Slot::Live(state) = slot
+            && let Some(packed) = frozen::freeze(&**state, &mut self.scratch)
+        {
+            *slot = Slot::Frozen(packed);
+            self.live -= 1;
+        }
+    }
+}
+
+/// What [`frozen::freeze`] packed is always what it unpacks: both sides are derived from one declaration.
+fn thawed<T: Default + DeserializeOwned>(packed: &[u8]) -> T {
+    let state = frozen::thaw(packed);
+    debug_assert!(state.is_some(), "a state that was packed here cannot be unpacked");
+    state.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rested_is_what_it_was() {
+        let mut slots = Slots::<Vec<u64>>::default();
+        for index in 0..1_000 {
+            slots.live(index * 2).extend([index as u64, 7]);
+            slots.rest(index * 2);
+        }
+        assert_eq!(slots.each_at_work().count(), IDLE_AT_WORK);
+        assert!(slots.get(1).is_none() && slots.known(1).is_none() && slots.get(5_000).is_none());
+        for index in 0..1_000 {
+            assert_eq!(slots.get(index * 2).as_deref(), Some(&vec![index as u64, 7]));
+        }
+        slots.live(1_998).push(9);
+        assert_eq!(slots.known(1_998).cloned(), Some(vec![999, 7, 9]));
+        assert_eq!(slots.each_at_work().count(), IDLE_AT_WORK + 1);
+        assert!(slots.at_work(0).is_some() && slots.at_work(1_500).is_none());
+    }
+}
