@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PING, TCP, Run
+from conftest import PING, SOON_S, TCP, Run
 
 import wirelab as wl
 from wirelab import _core
@@ -382,7 +382,7 @@ LOGS = Path(__file__).parents[2] / "tests" / "data" / "logs"
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("kind", ["text", "json", "zip", "file"])
-def test_ctrl_c_ends_unpacking_and_reading_of_logs_within_a_second(kind: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_unpacking_and_reading_of_logs_soon(kind: str, tmp_path: Path) -> None:
     lab = Path(__file__).parents[2] / "graders" / "mtu-jumbo"
     handed_in = tmp_path / "handed-in"
     handed_in.mkdir()
@@ -417,4 +417,4 @@ def test_ctrl_c_ends_unpacking_and_reading_of_logs_within_a_second(kind: str, tm
         _, errors = run.communicate(timeout=60)
         took = time.monotonic() - sent
         assert (run.returncode, errors) == (130, b"")
-        assert took < 1.0, took
+        assert took < SOON_S, took
