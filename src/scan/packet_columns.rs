@@ -104,6 +104,11 @@ impl<'a> Block<'a> {
 
 /// Adds the rows of a window. With `is_parallel` both halves of the columns are filled at the same time.
 pub(super) fn packet_rows(context: &Context<'_>, sink: &mut Sink<PacketRow>, is_parallel: bool) {
+    if sink.only_counts() {
+        let frames = context.decoded.chunks.iter().map(|chunk| chunk.frames.len()).sum();
+        sink.fill(frames, |builder, count| builder.rows += count);
+        return;
+    }
     let mut items = Vec::new();
     let mut first = 0;
     for chunk in context.decoded.chunks {

@@ -83,6 +83,11 @@ impl<R: TableRow> Sink<R> {
         }
     }
 
+    /// Whether only the number of rows is asked for.
+    pub fn only_counts(&self) -> bool {
+        self.schema.fields().is_empty() && self.filter.is_empty()
+    }
+
     /// Whether rows that speak of this come out.
     pub fn keeps(&self, subject: impl FnOnce() -> RowSubject) -> bool {
         self.filter.is_empty() || self.filter.keeps(&subject())
