@@ -143,6 +143,19 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// Asks for the memory that the next segment will need: reads a little here and there.
+    pub fn touch(&self) -> u32 {
+        let of = |side: &Side| {
+            side.data_segments as u32
+                ^ side.span.end
+                ^ side.acked.end
+                ^ side.max_segment_bytes
+                ^ u32::from(side.mss.unwrap_or(0))
+                ^ u32::from(side.last_data_ns.is_some())
+        };
+        of(&self.sides[0]) ^ of(&self.sides[1]) ^ u32::from(self.syn_ns.is_some()) ^ u32::from(self.client.unwrap_or(0))
+    }
+
     /// SYN and SYN,ACK of a handshake in which each came once, so that one surely answers the other.
     pub fn handshake_times(&self) -> Option<(i64, i64)> {
         let [low, high] = &self.sides;

@@ -136,6 +136,11 @@ impl Keep {
 }
 
 impl Kept {
+    /// Asks for the lines that it lies in.
+    pub fn touch(&self) -> u32 {
+        self.tcp.seq ^ self.frame_no as u32 ^ u32::from(self.ttl)
+    }
+
     fn of(place: u32, record: &Record, frame: &Frame, tcp: &TcpHeader) -> Self {
         Self {
             tcp: *tcp,

@@ -23,6 +23,9 @@ pub(crate) struct Decoded<'a> {
     pub chunks: &'a [Chunk],
 }
 
+/// Of so many connections the states stay in the processor's cache.
+const IN_CACHE: usize = 8;
+
 /// Frames whose memory is asked for together.
 const BATCH: usize = 32;
 
@@ -163,13 +166,25 @@ impl Shard {
             self.outs.clear();
             self.outs.resize(keep.segments.len(), TcpOut::default());
         }
-        for turn in turns.iter() {
-            if turn.at & QUOTED != 0 {
-                self.on_quoted_segment(&keep, &turn, needs);
-            } else if let Some(kept) = keep.segments.get(turn.at as usize) {
-                self.on_segment(&keep, kept, &turn, needs);
+        let (mut batch, mut rest) = (Vec::with_capacity(BATCH), turns.iter());
+        loop {
+            batch.clear();
+            batch.extend(rest.by_ref().take(BATCH));
+            if batch.is_empty() {
+                break;
+            }
+            if turns.groups() > IN_CACHE {
+                self.fetch_turns(&keep, &batch);
+            }
+            for turn in &batch {
+                if turn.at & QUOTED != 0 {
+                    self.on_quoted_segment(&keep, turn, needs);
+                } else if let Some(kept) = keep.segments.get(turn.at as usize) {
+                    self.on_segment(&keep, kept, turn, needs);
+                }
             }
         }
+        drop(rest);
         (self.turns, self.keep) = (turns, keep);
         self.turns.start();
         self.next_row += self.keep.segments.len() as u64;
@@ -179,6 +194,20 @@ impl Shard {
                 self.connections.rest(flow as usize);
             }
         }
+    }
+
+    /// Reads a little of all that following these segments will need, as [`Self::fetch_frames`] does.
+    fn fetch_turns(&self, keep: &Keep, batch: &[Turn]) {
+        let mut sum = 0;
+        for turn in batch {
+            sum ^= keep.segments.get((turn.at & !QUOTED) as usize).map_or(0, Kept::touch);
+            sum ^= self.flows.flows.get(turn.flow.0 as usize).map_or(0, |flow| flow.stream);
+        }
+        let mut last = FlowRef::NONE;
+        for turn in batch.iter().filter(|turn| std::mem::replace(&mut last, turn.flow) != turn.flow) {
+            sum ^= self.connections.touch(turn.flow.0 as usize) ^ self.verdicts.touch(turn.flow.0);
+        }
+        std::hint::black_box(sum);
     }
 
     /// Forgets the segments that were followed.

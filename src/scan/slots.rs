@@ -16,6 +16,18 @@ enum Slot<T> {
     Frozen(Box<[u8]>),
 }
 
+/// What asks for the memory of a state before it is needed.
+pub(crate) trait Touch {
+    /// Reads a little of it.
+    fn touch(&self) -> u32;
+}
+
+impl Touch for crate::analyze::Connection {
+    fn touch(&self) -> u32 {
+        self.touch()
+    }
+}
+
 /// States of one shard.
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
@@ -52,6 +64,17 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         match slot {
             Slot::Live(state) => state,
             _ => unreachable!("it was just made"),
+        }
+    }
+
+    /// Asks for the first line of the state at an index, where it is at work.
+    pub fn touch(&self, index: usize) -> u32
+    where
+        T: Touch,
+    {
+        match self.slots.get(index) {
+            Some(Slot::Live(state)) => state.touch(),
+            _ => 0,
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::slots::Slots;
+use super::slots::{Slots, Touch};
 use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{Evidence, HoldLimits, Judgement, Mark, Story, Verdict, VerdictConnection, VerdictSummary};
 
@@ -102,6 +102,11 @@ impl Verdicts {
         }
     }
 
+    /// See [`Slots::touch`].
+    pub fn touch(&self, flow: u32) -> u32 {
+        self.slots.touch(flow as usize)
+    }
+
     /// See [`Slots::keep_idle`].
     #[cfg(test)]
     pub fn keep_idle(&mut self, most: usize) {
@@ -186,6 +191,12 @@ impl Verdicts {
             live.finish_story();
         }
         Some(tell(live.story.as_deref(), &live.connection.summary()))
+    }
+}
+
+impl Touch for Live {
+    fn touch(&self) -> u32 {
+        self.connection.touch() ^ self.story.as_ref().map_or(0, |story| story.touch())
     }
 }
 

@@ -142,6 +142,20 @@ pub struct Story {
 }
 
 impl Story {
+    /// Asks for the memory that the next segment will need: reads a little here and there.
+    pub fn touch(&self) -> u32 {
+        let of = |side: &Side| {
+            side.snd_max.unwrap_or(0)
+                ^ side.payload_bytes as u32
+                ^ side.limits.idle_ns as u32
+                ^ side.recovery.resent_bytes as u32
+                ^ side.rtt.quantiles.min_ns().unwrap_or(0) as u32
+                ^ u32::from(side.zero_window.is_closed())
+                ^ side.ecn.cwr_count as u32
+        };
+        of(&self.sides[0]) ^ of(&self.sides[1]) ^ u32::from(self.is_finished)
+    }
+
     /// An ICMP "unreachable" about a segment that `sender` sent.
     pub fn on_unreachable(&mut self, sender: u8, now: Mark) {
         self.ends.on_unreachable(sender, now);

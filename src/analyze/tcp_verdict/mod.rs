@@ -54,6 +54,21 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Asks for the memory that the next segment will need: reads a little here and there.
+    pub fn touch(&self) -> u32 {
+        let of = |half: &Half| {
+            half.snd_max.unwrap_or(0)
+                ^ half.newest_tsval.unwrap_or(0)
+                ^ half.counts.verdict_count[0] as u32
+                ^ half.resent_segments as u32
+                ^ half.gap_until_ns as u32
+                ^ half.sender.una().unwrap_or(0)
+                ^ u32::from(half.held.is_empty())
+                ^ u32::from(half.has_fin)
+        };
+        of(&self.halves[0]) ^ of(&self.halves[1]) ^ u32::from(self.is_ipv6)
+    }
+
     /// Takes in the next segment and pushes every row that became final: (row, judgement), in any order, each row
     /// once in the life of the connection.
     pub fn on_segment(&mut self, s: &Segment, out: &mut Vec<(u64, Judgement)>) {
