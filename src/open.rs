@@ -19,6 +19,7 @@ use crate::spill::{self, Store};
 #[cfg(feature = "sql")]
 use crate::sql::Part;
 use crate::tables::TableId;
+use crate::words::Lang;
 
 /// Stored bytes below which a table is computed whole, whatever columns a query reads: the next one will read others, and
 /// going through the capture again costs more than they do.
@@ -60,6 +61,18 @@ struct State {
     taken: HashMap<TableId, u64>,
     summary: Option<Summary>,
     facts: Option<CaptureFacts>,
+    /// What was wrong with the files in any pass over them, in English and Chinese.
+    warnings: Vec<(String, String)>,
+}
+
+impl State {
+    fn keep_warnings(&mut self, warnings: impl Fn(Lang) -> Vec<String>) {
+        for both in warnings(Lang::En).into_iter().zip(warnings(Lang::Zh)) {
+            if !self.warnings.contains(&both) {
+                self.warnings.push(both);
+            }
+        }
+    }
 }
 
 #[cfg(feature = "sql")]
@@ -195,6 +208,7 @@ impl Capture {
                 store.add(table, batch)?;
             }
         }
+        self.lock().keep_warnings(|lang| scan.warnings(lang));
         let (batches, _) = store.take(*table)?;
         Ok(Arc::new(TableData { schema, batches }))
     }
@@ -236,6 +250,7 @@ impl Capture {
         }
         let mut state = self.lock();
         state.taken.extend(sizes);
+        state.keep_warnings(|lang| engine.warnings(lang));
         state.summary = Some(engine.summary());
         state.facts = Some(engine.facts().clone());
         Ok(tables)
@@ -250,6 +265,12 @@ impl Capture {
             Kept::Bytes(bytes, _) => bytes.len() as u64,
         };
         self.inputs.iter().map(bytes).sum()
+    }
+
+    /// What is wrong with the files themselves (cut, damaged, shortened while they were read), in English and Chinese, as far
+    /// as they were read until now. All findings are in table `capture_quality`.
+    pub fn warnings(&self) -> Vec<(String, String)> {
+        self.lock().warnings.clone()
     }
 
     /// Frames, bytes, time and protocols; read on the way of any table.

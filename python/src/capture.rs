@@ -51,6 +51,11 @@ impl Capture {
         Ok(Table::new(data))
     }
 
+    /// What is wrong with the files, in English and Chinese, as far as they were read.
+    fn warnings(&self) -> Vec<(String, String)> {
+        self.capture.warnings()
+    }
+
     fn overview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut observer = self.observer(py);
         let seen =

@@ -257,6 +257,10 @@ def test_a_cut_file_gives_its_rows_and_a_finding(wirelab: Run, tmp_path: Path) -
     done = wirelab("table", "packets", cut, "--format", "csv")
     assert done.returncode == 0 and done.stdout.count(b"\n") == frame_count(PING)
     assert b"ends in the middle of a record" in done.stderr and done.stderr.count(b"\n") == 1
+    for query in ("SELECT count(*) n FROM packets", "SELECT frame_no FROM packets LIMIT 1000"):
+        done = wirelab("sql", query, cut, "--format", "csv")
+        assert done.returncode == 0 and b"ends in the middle of a record" in done.stderr, query
+        assert done.stderr.count(b"\n") == 1
     done = wirelab("info", cut)
     assert done.returncode == 0 and b"ends in the middle of a record" in b" ".join(done.stdout.split())
 

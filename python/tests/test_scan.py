@@ -170,3 +170,9 @@ def test_an_exception_of_the_file_written_to_comes_out() -> None:
         wl.scan(PING).write(Full(), "csv")
     with pytest.raises(wl.UsageError, match="did you mean csv"):
         wl.scan(PING).write(io.BytesIO(), "cvs")
+
+
+def test_a_port_of_the_outermost_tunnel_is_a_port_of_the_packet() -> None:
+    tunnelled = rows(wl.scan(VXLAN, columns=["frame_no", "outer_dst_port"]))
+    expected = [row["frame_no"] for row in tunnelled if row["outer_dst_port"] == 8472]
+    assert expected and [row["frame_no"] for row in rows(wl.scan(VXLAN, port=8472))] == expected

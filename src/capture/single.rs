@@ -233,7 +233,10 @@ impl SingleReader {
         let end = next_base + self.buffer.len() as u64;
         let is_shorter = self.facts.compression.is_none() && self.facts.stored_bytes.is_some_and(|bytes| end < bytes);
         if self.source.is_at_end && self.source.kind == StreamKind::File && is_shorter && !self.has_bad_end {
-            self.report_shorter(end);
+            // The file may have been cut at any place; where reading ended is at least known.
+            let size_now = std::fs::metadata(&self.path).map(|file| file.len()).ok();
+            let before = self.facts.stored_bytes.unwrap_or(0);
+            self.report_shorter(size_now.filter(|size| *size < before).unwrap_or(end));
         }
         self.base = next_base;
         self.at = 0;

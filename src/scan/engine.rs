@@ -264,6 +264,12 @@ impl MultiScan {
     pub fn summary(&self) -> Summary {
         self.engine.summary()
     }
+
+    /// See [`Scan::warnings`].
+    #[cfg(feature = "sql")]
+    pub(crate) fn warnings(&self, lang: Lang) -> Vec<String> {
+        self.engine.warnings(lang)
+    }
 }
 
 /// Streams the batches of one table in bounded memory, whatever the size of the capture.

@@ -351,7 +351,11 @@ impl TableRow for FlowRow {
     }
     fn subject(&self) -> RowSubject {
         let ips = [self.client_ip, self.server_ip, Ip::NONE, Ip::NONE];
-        RowSubject { time_ns: self.time.map(|time| time.0), ips, ports: [self.client_port, self.server_port] }
+        RowSubject {
+            time_ns: self.time.map(|time| time.0),
+            ips,
+            ports: [self.client_port, self.server_port, None, None],
+        }
     }
 }
 
@@ -362,7 +366,7 @@ impl TableRow for TcpFlowRow {
     }
     fn subject(&self) -> RowSubject {
         let ips = [self.client_ip, self.server_ip, Ip::NONE, Ip::NONE];
-        let ports = [Some(self.client_port), Some(self.server_port)];
+        let ports = [Some(self.client_port), Some(self.server_port), None, None];
         RowSubject { time_ns: self.time.map(|time| time.0), ips, ports }
     }
 }

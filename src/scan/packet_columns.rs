@@ -141,13 +141,20 @@ fn within<T>(entries: &[(u32, T)], first: usize, count: usize) -> &[(u32, T)] {
 }
 
 fn subject(record: &Record, frame: &Frame, chunk: &Chunk) -> RowSubject {
-    let outer = chunk.tunnels_of(frame).first().map_or((Ip::NONE, Ip::NONE), |outer| (outer.src_ip, outer.dst_ip));
+    let tunnel = chunk.tunnels_of(frame).first();
+    let outer = tunnel.map_or((Ip::NONE, Ip::NONE), |outer| (outer.src_ip, outer.dst_ip));
+    let outer_ports = tunnel.and_then(|outer| outer.ports);
     let (src_ip, dst_ip) = addresses(frame, chunk);
     let ports = frame.layers.has(Layers::PORTS).then_some((frame.src_port, frame.dst_port));
     RowSubject {
         time_ns: record.time(),
         ips: [src_ip, dst_ip, outer.0, outer.1],
-        ports: [ports.map(|ports| ports.0), ports.map(|ports| ports.1)],
+        ports: [
+            ports.map(|ports| ports.0),
+            ports.map(|ports| ports.1),
+            outer_ports.map(|ports| ports.0),
+            outer_ports.map(|ports| ports.1),
+        ],
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn file_no(file: u16) -> u32 {
 
 impl RowSubject {
     pub(super) fn of(time: Option<TimeNs>, ips: [Ip; 4], src_port: Option<u16>, dst_port: Option<u16>) -> Self {
-        Self { time_ns: time.map(|time| time.0), ips, ports: [src_port, dst_port] }
+        Self { time_ns: time.map(|time| time.0), ips, ports: [src_port, dst_port, None, None] }
     }
 }
 

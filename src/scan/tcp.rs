@@ -175,7 +175,7 @@ fn subject(record: &Record, frame: &Frame) -> RowSubject {
     RowSubject {
         time_ns: record.time(),
         ips: [frame.src_ip, frame.dst_ip, Ip::NONE, Ip::NONE],
-        ports: [Some(frame.src_port), Some(frame.dst_port)],
+        ports: [Some(frame.src_port), Some(frame.dst_port), None, None],
     }
 }
 

@@ -132,7 +132,8 @@ pub(crate) struct RowSubject {
     pub time_ns: Option<i64>,
     /// Addresses the row speaks of, none where it has fewer.
     pub ips: [Ip; 4],
-    pub ports: [Option<u16>; 2],
+    /// Likewise.
+    pub ports: [Option<u16>; 4],
 }
 
 /// A row of a declared table.

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _core
+from .._capture import Capture
 from .._capture import open as open_capture
 from .._errors import NotACaptureError, UsageError
 from .._sql import QueryResult, sql
@@ -44,6 +45,10 @@ def run(given: argparse.Namespace) -> None:
             _table.write_table(rows.columns, kinds, _rows(rows), out, is_whole=True)
         else:
             rows.write(out, given.format)
+    for capture in opened.values():
+        if isinstance(capture, Capture):
+            for in_english, in_chinese in capture._core.warnings():
+                print(f"wirelab: {in_chinese if lang == 'zh' else in_english}", file=sys.stderr)
 
 
 def _list_tables() -> None:
