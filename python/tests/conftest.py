@@ -32,6 +32,18 @@ PFC = sample("roce-pfc/roce-pfc.pcap")
 VXLAN = sample("vxlan-kubernetes/vxlan-kubernetes.node.pcap")
 
 
+def all_shown(terminal: int) -> bytes:
+    """What came to our end of a pseudo terminal until the other end was closed; closes ours."""
+    shown = b""
+    try:
+        while part := os.read(terminal, 4096):
+            shown += part
+    except OSError:
+        pass  # How Linux says that the other end is closed.
+    os.close(terminal)
+    return shown
+
+
 def frame_count(path: Path) -> int:
     """Frames of a little-endian pcap file, counted without wirelab."""
     data, at, count = path.read_bytes(), 24, 0

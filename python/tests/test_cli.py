@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from conftest import PFC, PING, ROCE, TCP, VXLAN, Run, frame_count
+from conftest import PFC, PING, ROCE, TCP, VXLAN, Run, all_shown, frame_count
 
 import wirelab as wl
 from wirelab import _words
@@ -171,13 +171,7 @@ def test_on_a_screen_long_cells_go_on_in_the_next_line(columns: str | None) -> N
     environment = {**os.environ, "COLUMNS": "130"}
     process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=environment)
     os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 4096):
-            shown += part
-    except OSError:
-        pass  # How Linux says that the other end is closed.
-    os.close(ours)
+    shown = all_shown(ours)
     assert process.wait(timeout=60) == 0
     lines = shown.decode().splitlines()
     if columns is None:
@@ -348,13 +342,7 @@ def test_progress_shows_on_a_screen_and_for_long_inputs_only(large: Path) -> Non
         command = [sys.executable, "-m", "wirelab", "info", str(path)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
         os.close(theirs)
-        shown = b""
-        try:
-            while part := os.read(ours, 4096):
-                shown += part
-        except OSError:
-            pass  # How Linux says that the other end is closed.
-        os.close(ours)
+        shown = all_shown(ours)
         assert process.wait(timeout=60) == 0
         return shown
 

@@ -2,6 +2,7 @@
 //! into batches in frame order. The rows are the same for any number of threads.
 
 mod clocks;
+mod columns;
 mod core;
 mod dns;
 mod engine;

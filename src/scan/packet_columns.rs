@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::columns;
 use super::core::Context;
 use super::rows::{arp_of, file_no};
 use super::sink::Sink;
@@ -56,9 +57,7 @@ impl<'a> Block<'a> {
     /// A column that every frame has.
     #[inline]
     fn fill<T: Cell>(&self, column: &mut Option<T::Builder>, value: impl Fn(&Item<'a>) -> T) {
-        if let Some(column) = column {
-            column.extend(self.items.iter().map(value));
-        }
+        columns::fill(self.items, column, value);
     }
 
     /// A column of what frames with some layer have.
@@ -85,11 +84,7 @@ impl<'a> Block<'a> {
         is_there: bool,
         value: impl Fn(&Item<'a>) -> T,
     ) {
-        if is_there {
-            self.fill(column, value);
-        } else if let Some(column) = column {
-            column.push_gaps(self.items.len());
-        }
+        columns::rare(self.items, column, is_there, value);
     }
 
     /// A column of the outermost tunnel.

@@ -2,7 +2,8 @@
 
 use super::quoted::quoted_frame;
 use super::shard::{Decoded, QUOTED, Shard};
-use crate::flow::FlowHasher;
+use super::streams::StreamState;
+use crate::flow::{FlowHasher, FlowState};
 use crate::wire::{Chunk, Frame, Layers, Protocol};
 
 /// Shards are a fixed number, whatever the threads: nothing about the rows may depend on the machine.
@@ -52,32 +53,52 @@ pub(super) fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>, hasher: Option<
 
 /// Gives the flows that are new in this window their numbers, in the order of their first frames.
 pub(super) fn number_flows(shards: &mut [Shard], next_id: &mut u64) {
-    let mut fresh: Vec<(u32, usize, usize)> = Vec::new();
-    for (at, shard) in shards.iter_mut().enumerate() {
-        let table = &mut shard.flows;
-        let new = table.numbered..table.flows.len();
-        fresh.extend(new.map(|flow| (table.flows[flow].first_in_window, at, flow)));
-        table.numbered = table.flows.len();
-    }
-    fresh.sort_unstable();
-    for (_, shard, flow) in fresh {
-        shards[shard].flows.flows[flow].id = *next_id;
-        *next_id += 1;
-    }
+    number(shards, next_id, |shard| (&mut shard.flows.flows, &mut shard.flows.numbered));
 }
 
 /// The same for Wireshark's streams.
 pub(super) fn number_streams(shards: &mut [Shard], next_id: &mut u64) {
+    number(shards, next_id, |shard| (&mut shard.streams.streams, &mut shard.streams.numbered));
+}
+
+/// `new`: what a shard has of them, and how many of these have their numbers.
+fn number<T: Numbered>(shards: &mut [Shard], next_id: &mut u64, new: fn(&mut Shard) -> (&mut Vec<T>, &mut usize)) {
     let mut fresh: Vec<(u32, usize, usize)> = Vec::new();
-    for (at, shard) in shards.iter_mut().enumerate() {
-        let table = &mut shard.streams;
-        let new = table.numbered..table.streams.len();
-        fresh.extend(new.map(|stream| (table.streams[stream].first_in_window, at, stream)));
-        table.numbered = table.streams.len();
+    for (shard_at, shard) in shards.iter_mut().enumerate() {
+        let (all, numbered) = new(shard);
+        let unnumbered = all.iter().enumerate().skip(*numbered);
+        fresh.extend(unnumbered.map(|(at, one)| (one.first_in_window(), shard_at, at)));
+        *numbered = all.len();
     }
     fresh.sort_unstable();
-    for (_, shard, stream) in fresh {
-        shards[shard].streams.streams[stream].id = *next_id;
+    for (_, shard_at, at) in fresh {
+        new(&mut shards[shard_at]).0[at].set_id(*next_id);
         *next_id += 1;
+    }
+}
+
+/// What has a number in the capture, by its first frame.
+trait Numbered {
+    fn first_in_window(&self) -> u32;
+    fn set_id(&mut self, id: u64);
+}
+
+impl Numbered for FlowState {
+    fn first_in_window(&self) -> u32 {
+        self.first_in_window
+    }
+
+    fn set_id(&mut self, id: u64) {
+        self.id = id;
+    }
+}
+
+impl Numbered for StreamState {
+    fn first_in_window(&self) -> u32 {
+        self.first_in_window
+    }
+
+    fn set_id(&mut self, id: u64) {
+        self.id = id;
     }
 }

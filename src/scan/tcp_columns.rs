@@ -1,11 +1,12 @@
 //! The rows of `tcp`, column by column, as [`packets`](super::packet_columns) are.
 
+use super::columns::{fill, rare};
 use super::core::Context;
 use super::rows::file_no;
 use super::shard::Found;
 use crate::analyze::{Evidence, Judgement, WsFlags};
 use crate::capture::Record;
-use crate::tables::cell::{Cell, CellBuilder, Gaps, YesNo};
+use crate::tables::cell::{Cell, CellBuilder, YesNo};
 use crate::tables::*;
 use crate::wire::{Frame, TcpHeader, tcp_flags_text};
 
@@ -20,28 +21,6 @@ pub(super) struct Item<'a> {
     pub record: &'a Record,
     pub frame: &'a Frame,
     pub tcp: &'a TcpHeader,
-}
-
-#[inline]
-fn fill<I, T: Cell>(items: &[I], column: &mut Option<T::Builder>, value: impl Fn(&I) -> T) {
-    if let Some(column) = column {
-        column.extend(items.iter().map(value));
-    }
-}
-
-/// A column that is empty but where `is_there`.
-#[inline]
-fn rare<I, T: Cell<Builder: Gaps>>(
-    items: &[I],
-    column: &mut Option<T::Builder>,
-    is_there: bool,
-    value: impl Fn(&I) -> T,
-) {
-    if is_there {
-        fill(items, column, value);
-    } else if let Some(column) = column {
-        column.push_gaps(items.len());
-    }
 }
 
 /// Adds rows to a batch: what their frames say. Every column of the table is named here, so that none can be forgotten.
