@@ -17,6 +17,11 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
+    /// Asks for its memory.
+    pub fn touch(&self) -> u64 {
+        u64::from(self.has_segments) ^ u64::from(self.end[0].is_some())
+    }
+
     pub fn on_segment(&mut self, sender: u8, tcp: &TcpHeader, payload_bytes: u32) {
         let is_syn = tcp.has_flag(TcpHeader::SYN);
         let length =

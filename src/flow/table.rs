@@ -49,6 +49,14 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
+    /// Asks for the memory that the next packet will need: reads a little here and there.
+    pub fn touch(&self) -> u64 {
+        self.hash ^ self.packets[0] ^ self.payload_bytes[1] ^ u64::from(self.key.ip_protocol) ^ self.opening.touch()
+            ^ u64::from(self.stream_slot)
+            ^ self.first_frame
+            ^ u64::from(self.last_time_ns.is_some())
+    }
+
     /// Whether a flow lies between the same ends, outside and inside, in whatever virtual network.
     fn is_beside(&self, key: &FlowKey, tunnel_ends: u64) -> bool {
         self.key.vni.is_some() && self.tunnel_ends == tunnel_ends && self.key == FlowKey { vni: self.key.vni, ..*key }
@@ -121,6 +129,11 @@ impl FlowTable {
             flow.other_vni.is_some() && flow.other_vni == key.vni && flow.is_beside(key, flow.tunnel_ends)
         };
         key.vni.and_then(|_| self.index.iter_hash(hash).copied().filter(|&at| same(at)).max()).map(FlowRef)
+    }
+
+    /// Some flow under a hash: nearly always the one that a packet with it belongs to.
+    pub fn likely(&self, hash: u64) -> Option<FlowRef> {
+        self.index.iter_hash(hash).next().copied().map(FlowRef)
     }
 
     /// Puts a new flow under a key, replacing the one found under it so far (a new connection on the same ports).

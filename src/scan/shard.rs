@@ -245,6 +245,7 @@ impl Shard {
     /// Returns what identifies each packet, where copies are looked for.
     fn fetch_frames(&self, decoded: &Decoded<'_>, batch: &[u32], needs: &ShardNeeds) -> [PacketId; BATCH] {
         fetch(decoded, batch.iter().copied());
+        self.fetch_flows(decoded, batch);
         let mut packets = [PacketId::default(); BATCH];
         if !needs.copies {
             return packets;
@@ -256,6 +257,17 @@ impl Shard {
         }
         std::hint::black_box(packets.iter().fold(0, |sum, packet| sum ^ self.copy_finder.touch(packet.hash)));
         packets
+    }
+
+    /// Reads a little of each line of the flows that these frames most likely belong to: those under the same hash.
+    fn fetch_flows(&self, decoded: &Decoded<'_>, batch: &[u32]) {
+        let mut likely = [FlowRef::NONE; BATCH];
+        for (flow, at) in likely.iter_mut().zip(batch) {
+            let frame = decoded.frame((at & !QUOTED) as usize);
+            *flow = frame.and_then(|(frame, _)| self.flows.likely(frame.flow_hash)).unwrap_or(FlowRef::NONE);
+        }
+        let states = likely.iter().filter_map(|flow| self.flows.flows.get(flow.0 as usize));
+        std::hint::black_box(states.fold(0, |sum, state| sum ^ state.touch()));
     }
 
     /// Finds a frame's flow and counts it there. Returns what is left to be done when its connection's turn comes, for a
