@@ -161,17 +161,17 @@ impl AsRef<[u8]> for Mapped {
 
 /// A file in the directory for temporary ones, gone when nobody uses it any more. Where the system can, it has no name from
 /// the beginning, so that not even a crash leaves it.
-struct Temporary {
+pub(crate) struct Temporary {
     path: PathBuf,
 }
 
 impl Temporary {
-    fn new() -> Result<(Self, File), Error> {
+    pub fn new() -> Result<(Self, File), Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let folder = std::env::temp_dir();
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!("wirelab-{}-{number}.arrow", std::process::id()));
+            let path = folder.join(format!("wirelab-{}-{number}.tmp", std::process::id()));
             match create(&path) {
                 Ok(file) => {
                     #[cfg(unix)]
@@ -184,7 +184,7 @@ impl Temporary {
         }
     }
 
-    fn no_room(&self, source: std::io::Error) -> Error {
+    pub fn no_room(&self, source: std::io::Error) -> Error {
         Error::NoRoom { folder: self.path.parent().unwrap_or(&self.path).to_path_buf(), source }
     }
 

@@ -4,13 +4,11 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Packs a state; `scratch` is room to work in. `None` where that cannot be done, and the state must stay as it is.
-pub(crate) fn freeze<T: Serialize>(state: &T, scratch: &mut Vec<u8>) -> Option<Box<[u8]>> {
+/// Packs a state into `scratch`. `None` where that cannot be done, and the state must stay as it is.
+pub(crate) fn freeze<'a, T: Serialize>(state: &T, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     scratch.clear();
-    let packed = postcard::to_extend(state, std::mem::take(scratch)).ok()?;
-    let frozen = packed.as_slice().into();
-    *scratch = packed;
-    Some(frozen)
+    *scratch = postcard::to_extend(state, std::mem::take(scratch)).ok()?;
+    Some(scratch)
 }
 
 /// Unpacks a state that [`freeze`] packed.

@@ -4,7 +4,7 @@ use hashbrown::HashTable;
 
 use super::key::FlowKey;
 use super::opening::Opening;
-use crate::wire::TcpHeader;
+use crate::wire::{Protocol, TcpHeader, TunnelKind};
 
 /// A flow of this shard, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub(crate) struct FlowState {
     pub payload_bytes: [u64; 2],
     /// The end that sent the first frame.
     pub first_sender: u8,
-    pub protocol: &'static str,
-    pub tunnel: Option<&'static str>,
+    pub protocol: Protocol,
+    pub tunnel: Option<TunnelKind>,
     /// For TCP: what tells the next connection on the same ports from this one.
     pub opening: Opening,
     /// Wireshark's streams between these ends: a slot of the shard; `u32::MAX` for what is no TCP.
@@ -51,7 +51,11 @@ pub(crate) struct FlowState {
 impl FlowState {
     /// Asks for the memory that the next packet will need: reads a little here and there.
     pub fn touch(&self) -> u64 {
-        self.hash ^ self.packets[0] ^ self.payload_bytes[1] ^ u64::from(self.key.ip_protocol) ^ self.opening.touch()
+        self.hash
+            ^ self.packets[0]
+            ^ self.payload_bytes[1]
+            ^ u64::from(self.key.ip_protocol)
+            ^ self.opening.touch()
             ^ u64::from(self.stream_slot)
             ^ self.first_frame
             ^ u64::from(self.last_time_ns.is_some())

@@ -1,5 +1,8 @@
 //! What happens to one window: decode, route, analyse, number, build.
 
+use std::sync::Arc;
+
+use super::attic::AtticFile;
 use super::finish;
 use super::gate::Gate;
 use super::lldp::LldpStage;
@@ -82,6 +85,8 @@ pub(crate) struct Core {
     tallies: Vec<Tally>,
     pub fragments: Fragments,
     pub shards: Vec<Shard>,
+    /// Where the states of quiet connections lie that memory is too small for.
+    attic_file: Arc<AtticFile>,
     order: Vec<u32>,
     flow_ids: Vec<u64>,
     next_flow_id: u64,
@@ -130,6 +135,7 @@ impl Core {
     pub fn new(options: &Options, sinks: Sinks, needs_flows: bool, stored_bytes: Option<u64>) -> Self {
         let has_quality = sinks.capture_quality.is_some();
         let config = DecodeConfig::new(options);
+        let attic_file = Arc::<AtticFile>::default();
         let stories = sinks.tcp_flows.is_some() || sinks.tcp_events.is_some();
         let connections = has_quality || stories || sinks.flows.is_some();
         let needs = ShardNeeds {
@@ -162,7 +168,8 @@ impl Core {
             chunks: Vec::new(),
             tallies: Vec::new(),
             fragments: Fragments::new(options.limits.fragment_bytes),
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| Shard::new(&attic_file)).collect(),
+            attic_file,
             order: Vec::new(),
             flow_ids: Vec::new(),
             next_flow_id: 0,
@@ -421,6 +428,9 @@ impl Core {
 
     /// The batches finished so far, in the order of tables.
     pub fn take_batches(&mut self) -> Result<Vec<(TableId, arrow_array::RecordBatch)>, Error> {
+        if let Some(error) = self.attic_file.failure() {
+            return Err(error);
+        }
         let mut batches = Vec::new();
         each_sink!(&mut self.sinks, |id, sink| {
             if let Some(error) = sink.failure.take() {

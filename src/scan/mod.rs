@@ -1,6 +1,7 @@
 //! Runs a capture through all stages: windows of records, decoded in parallel, routed to shards, analysed in order, built
 //! into batches in frame order. The rows are the same for any number of threads.
 
+mod attic;
 mod clocks;
 mod columns;
 mod core;

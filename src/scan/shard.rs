@@ -1,7 +1,9 @@
 //! One shard: all frames of some flows, in order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use super::attic::AtticFile;
 use super::kept::{Keep, Kept};
 use super::packet_id::{PacketId, sighting_of};
 use super::quoted::Quote;
@@ -137,6 +139,15 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
+    /// A shard whose states may rest in a file.
+    pub fn new(file: &Arc<AtticFile>) -> Self {
+        let mut shard = Self::default();
+        shard.connections.use_file(file);
+        shard.streams.use_file(file);
+        shard.verdicts.use_file(file);
+        shard
+    }
+
     /// Takes the frames of a window that belong here, in their order, to the flows they belong to and past the copy finder,
     /// and keeps the TCP segments among them. `place`: of the window's first frame among those followed together.
     pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], place: u32, needs: &ShardNeeds) {
@@ -192,6 +203,9 @@ impl Shard {
             self.verdicts.expire(now_ns, self.next_row, &needs.hold, &mut self.judgements);
             for flow in self.verdicts.rested.drain(..) {
                 self.connections.rest(flow as usize);
+                if let Some(state) = self.flows.flows.get(flow as usize) {
+                    self.streams.rest(state.stream);
+                }
             }
         }
     }
@@ -206,6 +220,7 @@ impl Shard {
         let mut last = FlowRef::NONE;
         for turn in batch.iter().filter(|turn| std::mem::replace(&mut last, turn.flow) != turn.flow) {
             sum ^= self.connections.touch(turn.flow.0 as usize) ^ self.verdicts.touch(turn.flow.0);
+            sum ^= self.flows.flows.get(turn.flow.0 as usize).map_or(0, |flow| self.streams.touch(flow.stream));
         }
         std::hint::black_box(sum);
     }
@@ -304,8 +319,8 @@ impl Shard {
             bytes: [0; 2],
             payload_bytes: [0; 2],
             first_sender: sender,
-            protocol: frame.protocol.name().unwrap_or("IP"),
-            tunnel: chunk.tunnels_of(frame).last().map(|tunnel| tunnel.kind.name()),
+            protocol: frame.protocol,
+            tunnel: chunk.tunnels_of(frame).last().map(|tunnel| tunnel.kind),
             opening: Opening::default(),
             stream_slot: u32::MAX,
             stream: u32::MAX,
@@ -457,6 +472,7 @@ impl Shard {
     /// See [`Slots::keep_idle`].
     #[cfg(test)]
     pub fn keep_idle(&mut self, most: usize) {
+        self.streams.keep_idle(most);
         self.connections.keep_idle(most);
         self.verdicts.keep_idle(most);
     }

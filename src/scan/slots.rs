@@ -1,19 +1,21 @@
-//! States by index, each of them at work or at rest: [`frozen`].
+//! States by index, each of them at work or at rest: [`frozen`], in an [`Attic`].
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::attic::{Attic, AtticFile, Place};
 use crate::analyze::frozen;
 
 /// So many may stay at work although they are quiet: packing and unpacking takes longer than so little memory is worth.
-const IDLE_AT_WORK: usize = 512;
+const IDLE_AT_WORK: usize = 256;
 
 enum Slot<T> {
     Empty,
     Live(Box<T>),
-    Frozen(Box<[u8]>),
+    Rest(Place),
 }
 
 /// What asks for the memory of a state before it is needed.
@@ -28,18 +30,25 @@ impl Touch for crate::analyze::Connection {
     }
 }
 
+impl Touch for crate::analyze::WsStream {
+    fn touch(&self) -> u32 {
+        self.touch()
+    }
+}
+
 /// States of one shard.
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
     /// How many are at work.
     live: usize,
     idle_at_work: usize,
+    attic: Attic,
     scratch: Vec<u8>,
 }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), live: 0, idle_at_work: IDLE_AT_WORK, scratch: Vec::new() }
+        Self { slots: Vec::new(), live: 0, idle_at_work: IDLE_AT_WORK, attic: Attic::default(), scratch: Vec::new() }
     }
 }
 
@@ -56,9 +65,11 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
                 self.live += 1;
                 *slot = Slot::Live(Box::default());
             }
-            Slot::Frozen(packed) => {
+            Slot::Rest(place) => {
                 self.live += 1;
-                *slot = Slot::Live(Box::new(thawed(packed)));
+                let state = thawed(&self.attic, *place, &mut self.scratch);
+                self.attic.forget(*place);
+                *slot = Slot::Live(Box::new(state));
             }
         }
         match slot {
@@ -105,7 +116,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         match self.slots.get(index)? {
             Slot::Empty => None,
             Slot::Live(state) => Some(Cow::Borrowed(state)),
-            Slot::Frozen(packed) => Some(Cow::Owned(thawed(packed))),
+            Slot::Rest(place) => Some(Cow::Owned(thawed(&self.attic, *place, &mut Vec::new()))),
         }
     }
 
@@ -113,6 +124,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
     #[cfg(test)]
     pub fn keep_idle(&mut self, most: usize) {
         self.idle_at_work = most;
+        self.attic.keep_in_memory(most.min(4));
     }
 
     /// Puts a state to rest, unless only few are at work.
@@ -123,15 +135,43 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         if let Some(slot) = self.slots.get_mut(index)
             && let Slot::Live(state) = slot
             && let Some(packed) = frozen::freeze(&**state, &mut self.scratch)
+            && let Some(place) = self.attic.keep(packed)
         {
-            *slot = Slot::Frozen(packed);
+            *slot = Slot::Rest(place);
             self.live -= 1;
+            if self.attic.is_wasteful() {
+                self.tidy();
+            }
         }
+    }
+
+    /// Moves what rests to an attic without gaps. What cannot be moved is brought back to work.
+    fn tidy(&mut self) {
+        let mut tidy = self.attic.another();
+        for slot in &mut self.slots {
+            let Slot::Rest(place) = slot else { continue };
+            let moved = self.attic.read(*place, &mut self.scratch).and_then(|packed| tidy.keep(packed));
+            match moved {
+                Some(moved) => *place = moved,
+                None => {
+                    self.live += 1;
+                    *slot = Slot::Live(Box::new(thawed(&self.attic, *place, &mut self.scratch)));
+                }
+            }
+        }
+        self.attic = tidy;
+    }
+
+    /// Lets older ones of what rests lie in a file. Call it before anything is put to rest.
+    pub fn use_file(&mut self, file: &Arc<AtticFile>) {
+        self.attic = Attic::new(file);
     }
 }
 
-/// What [`frozen::freeze`] packed is always what it unpacks: both sides are derived from one declaration.
-fn thawed<T: Default + DeserializeOwned>(packed: &[u8]) -> T {
+/// What [`frozen::freeze`] packed is always what it unpacks: both sides are derived from one declaration. Where it cannot be
+/// read from the file any more, the run ends with the error that the file keeps.
+fn thawed<T: Default + DeserializeOwned>(attic: &Attic, place: Place, scratch: &mut Vec<u8>) -> T {
+    let Some(packed) = attic.read(place, scratch) else { return T::default() };
     let state = frozen::thaw(packed);
     debug_assert!(state.is_some(), "a state that was packed here cannot be unpacked");
     state.unwrap_or_default()

@@ -1,15 +1,18 @@
 //! Wireshark's TCP streams of one shard: by addresses and ports alone, whatever the interface or virtual network.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 
+use super::attic::AtticFile;
+use super::slots::Slots;
 use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{WsFlags, WsRow, WsStream, starts_new_stream};
 use crate::flow::Endpoint;
 
-/// A stream, and the number it has in the capture.
-#[derive(Default)]
+/// The number that a stream has in the capture.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct StreamState {
-    ws: WsStream,
     /// Given out in the order of first frames when a window is merged.
     pub id: u64,
     pub first_in_window: u32,
@@ -27,6 +30,8 @@ pub(crate) struct Streams {
     index: HashTable<u32>,
     slots: Vec<Slot>,
     pub streams: Vec<StreamState>,
+    /// What Wireshark would know of each of them. It never forgets a stream; a quiet one is packed.
+    states: Slots<WsStream>,
     /// Streams from here on are new in this window and have no number yet.
     pub numbered: usize,
 }
@@ -48,7 +53,7 @@ impl Streams {
     /// Shows a segment to its stream, or to a new one. Returns the stream's index in this shard.
     pub fn on_segment(&mut self, slot: u32, at: u32, segment: &Segment<'_>) -> (u32, WsRow) {
         let stream = self.stream_of(slot, at, segment);
-        let ws = &mut self.streams[stream as usize].ws;
+        let ws = self.states.live(stream as usize);
         let row = ws.on_segment(segment);
         // The state is kept to the end of the capture, as Wireshark keeps it; of a closed stream little is left.
         if segment.flags & (FIN | RST) != 0 {
@@ -60,26 +65,48 @@ impl Streams {
     /// The same where nobody asks what Wireshark says of the segment.
     pub fn on_unasked_segment(&mut self, slot: u32, at: u32, segment: &Segment<'_>) -> u32 {
         let stream = self.stream_of(slot, at, segment);
-        self.streams[stream as usize].ws.on_unasked_segment(segment);
+        self.states.live(stream as usize).on_unasked_segment(segment);
         stream
     }
 
     /// The same for a header that is there but cannot be analysed.
     pub fn on_unanalysed(&mut self, slot: u32, at: u32, segment: &Segment<'_>) -> (u32, WsFlags) {
         let stream = self.stream_of(slot, at, segment);
-        (stream, self.streams[stream as usize].ws.on_quoted_segment(segment))
+        (stream, self.states.live(stream as usize).on_quoted_segment(segment))
     }
 
     fn stream_of(&mut self, slot: u32, at: u32, segment: &Segment<'_>) -> u32 {
         let slot = &mut self.slots[slot as usize];
-        let current = self.streams.get(slot.stream as usize);
-        let ws = match current {
-            Some(state) if !starts_new_stream(&state.ws, segment) => return slot.stream,
-            Some(_) => WsStream::on_reused_ports(),
-            None => WsStream::default(),
+        let reuses_ports = match self.states.known(slot.stream as usize) {
+            Some(state) if !starts_new_stream(state, segment) => return slot.stream,
+            state => state.is_some(),
         };
         slot.stream = self.streams.len() as u32;
-        self.streams.push(StreamState { ws, id: 0, first_in_window: at });
+        self.streams.push(StreamState { id: 0, first_in_window: at });
+        if reuses_ports {
+            *self.states.live(slot.stream as usize) = WsStream::on_reused_ports();
+        }
         slot.stream
+    }
+
+    /// Asks for the memory of a stream before it is needed.
+    pub fn touch(&self, stream: u32) -> u32 {
+        self.states.touch(stream as usize)
+    }
+
+    /// Packs the state of a stream that is quiet.
+    pub fn rest(&mut self, stream: u32) {
+        self.states.rest(stream as usize);
+    }
+
+    /// See [`Slots::use_file`].
+    pub fn use_file(&mut self, file: &Arc<AtticFile>) {
+        self.states.use_file(file);
+    }
+
+    /// See [`Slots::keep_idle`].
+    #[cfg(test)]
+    pub fn keep_idle(&mut self, most: usize) {
+        self.states.keep_idle(most);
     }
 }

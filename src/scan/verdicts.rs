@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::attic::AtticFile;
 use super::slots::{Slots, Touch};
 use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{Evidence, HoldLimits, Judgement, Mark, Story, Verdict, VerdictConnection, VerdictSummary};
@@ -100,6 +102,11 @@ impl Verdicts {
                 self.closed.push_back((flow, segment.time_ns));
             }
         }
+    }
+
+    /// See [`Slots::use_file`].
+    pub fn use_file(&mut self, file: &Arc<AtticFile>) {
+        self.slots.use_file(file);
     }
 
     /// See [`Slots::touch`].

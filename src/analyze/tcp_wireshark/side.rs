@@ -1,11 +1,13 @@
 //! What one end of a connection has sent so far.
 
+use serde::{Deserialize, Serialize};
+
 use super::unacked::Unacked;
 use super::{Segment, WsFlags, tcp_flag};
 
 /// State of one direction. In `next`, `contig` and `last_ack` the value 0 doubles as "unknown", as in Wireshark: a
 /// sequence number that happens to be 0 switches the tests off that use it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Side {
     pub(super) unacked: Unacked,
     /// Time of the segment that set `next`.
@@ -36,7 +38,7 @@ pub(super) struct Side {
 }
 
 /// Window scale of one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Scale {
     Unknown,
     /// A handshake without the option was seen.

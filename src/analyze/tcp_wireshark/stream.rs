@@ -1,5 +1,7 @@
 //! One stream: both sides, the handshake, and what is printed.
 
+use serde::{Deserialize, Serialize};
+
 use super::side::{Scale, Side};
 use super::unacked::Sent;
 use super::{
@@ -15,7 +17,7 @@ const MAX_BYTES_IN_FLIGHT: u32 = 2_000_000_000;
 const MAX_SACK_BLOCKS: usize = 3;
 
 /// State of one Wireshark stream. Feed it every segment of the stream in file order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WsStream {
     sides: [Side; 2],
     handshake: Handshake,
@@ -92,6 +94,12 @@ impl WsStream {
         }
     }
 
+    /// Asks for the memory that the next segment will need: reads a little here and there.
+    pub fn touch(&self) -> u32 {
+        let of = |side: &Side| side.next ^ side.last_ack ^ side.last_nondup_frame_no as u32;
+        of(&self.sides[0]) ^ of(&self.sides[1]) ^ u32::from(self.mptcp)
+    }
+
     /// Heap memory held beside the struct itself, in bytes.
     #[cfg(test)]
     pub fn heap_bytes(&self) -> usize {
@@ -101,7 +109,7 @@ impl WsStream {
 
 /// The round trip of the handshake, measured once: from the latest bare SYN to the first segment of either side that
 /// has ACK and no SYN.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Handshake {
     /// Time of the latest SYN without ACK; 0 = none.
     syn_time_ns: i64,

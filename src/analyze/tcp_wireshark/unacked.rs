@@ -14,12 +14,14 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::circular::{is_after, is_at_or_before, is_before};
 
 /// Sequence numbers further apart than this are not trusted to have an order.
 const ORDERED_SPAN: u32 = 1 << 30;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     start: u32,
     end: u32,
@@ -37,7 +39,7 @@ pub(super) struct Sent {
     pub(super) time_ns: i64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Unacked {
     entries: VecDeque<Entry>,
     scattered: bool,

@@ -1,0 +1,324 @@
+//! Where packed states lie: one behind the other in blocks, the newest blocks in memory, the others in a temporary file. So the
+//! memory of a run does not grow with the connections that are quiet, however many a capture holds.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+use crate::spill::Temporary;
+
+const BLOCK_BYTES: usize = 1 << 16;
+/// Full blocks of one attic that stay in memory: what was put to rest last is the likeliest to be asked for again.
+const BLOCKS_IN_MEMORY: usize = 8;
+/// Bytes that nobody needs any more and that are put up with, beside as many as are needed.
+const WASTE_BYTES: u64 = 16 * BLOCK_BYTES as u64;
+
+/// Where a packed state is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    block: u32,
+    at: u32,
+    bytes: u32,
+}
+
+enum Block {
+    Memory(Vec<u8>),
+    File {
+        offset: u64,
+    },
+    /// Nobody needs anything of it any more.
+    Gone,
+}
+
+struct Entry {
+    block: Block,
+    /// Its size, and how much of that is needed still.
+    bytes: u32,
+    needed: u32,
+}
+
+/// Packed states of one kind and shard.
+pub(super) struct Attic {
+    blocks: Vec<Entry>,
+    /// Blocks before this one are not in memory.
+    first_in_memory: usize,
+    in_memory: usize,
+    blocks_in_memory: usize,
+    bytes: u64,
+    needed: u64,
+    file: Arc<AtticFile>,
+}
+
+impl Default for Attic {
+    fn default() -> Self {
+        Self::new(&Arc::default())
+    }
+}
+
+impl Attic {
+    pub fn new(file: &Arc<AtticFile>) -> Self {
+        Self {
+            blocks: Vec::new(),
+            first_in_memory: 0,
+            in_memory: 0,
+            blocks_in_memory: BLOCKS_IN_MEMORY,
+            bytes: 0,
+            needed: 0,
+            file: Arc::clone(file),
+        }
+    }
+
+    /// Another attic with the same file.
+    pub fn another(&self) -> Self {
+        let mut another = Self::new(&self.file);
+        another.blocks_in_memory = self.blocks_in_memory;
+        another
+    }
+
+    /// Puts all but so many full blocks into the file.
+    #[cfg(test)]
+    pub fn keep_in_memory(&mut self, most: usize) {
+        self.blocks_in_memory = most;
+    }
+
+    /// Takes in what was packed; `None` if it is larger than anything that is packed may be.
+    pub fn keep(&mut self, packed: &[u8]) -> Option<Place> {
+        let bytes = u32::try_from(packed.len()).ok()?;
+        let has_room = self.blocks.last().is_some_and(|entry| match &entry.block {
+            Block::Memory(block) => block.capacity() - block.len() >= packed.len(),
+            _ => false,
+        });
+        if !has_room {
+            self.start_block(packed.len())?;
+        }
+        let index = self.blocks.len().checked_sub(1)?;
+        let entry = self.blocks.last_mut()?;
+        let Block::Memory(block) = &mut entry.block else { return None };
+        let at = block.len() as u32;
+        block.extend_from_slice(packed);
+        (entry.bytes, entry.needed) = (entry.bytes + bytes, entry.needed + bytes);
+        (self.bytes, self.needed) = (self.bytes + u64::from(bytes), self.needed + u64::from(bytes));
+        Some(Place { block: index as u32, at, bytes })
+    }
+
+    fn start_block(&mut self, bytes: usize) -> Option<()> {
+        u32::try_from(self.blocks.len()).ok()?;
+        self.end_block();
+        while self.in_memory > self.blocks_in_memory {
+            if !self.move_out() {
+                break;
+            }
+        }
+        let block = Block::Memory(Vec::with_capacity(bytes.max(BLOCK_BYTES)));
+        self.blocks.push(Entry { block, bytes: 0, needed: 0 });
+        self.in_memory += 1;
+        Some(())
+    }
+
+    /// The last block takes in no more: it can go where nobody needs it.
+    fn end_block(&mut self) {
+        if let Some(last) = self.blocks.len().checked_sub(1) {
+            self.drop_if_needless(last);
+        }
+    }
+
+    /// Moves the oldest block that is in memory into the file. Where that has no room, it stays.
+    fn move_out(&mut self) -> bool {
+        while let Some(entry) = self.blocks.get_mut(self.first_in_memory) {
+            self.first_in_memory += 1;
+            if let Block::Memory(bytes) = &entry.block {
+                let Some(offset) = self.file.write(bytes) else {
+                    self.first_in_memory -= 1;
+                    return false;
+                };
+                entry.block = Block::File { offset };
+                self.in_memory -= 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What lies at a place; `scratch` is room for it. `None` where the file cannot be read: see [`AtticFile::failure`].
+    pub fn read<'a>(&'a self, place: Place, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        let (at, bytes) = (place.at as usize, place.bytes as usize);
+        match &self.blocks.get(place.block as usize)?.block {
+            Block::Memory(block) => block.get(at..at + bytes),
+            Block::File { offset } => {
+                scratch.clear();
+                scratch.resize(bytes, 0);
+                self.file.read(offset + at as u64, scratch).then_some(scratch.as_slice())
+            }
+            Block::Gone => None,
+        }
+    }
+
+    /// What lies at a place is needed no more.
+    pub fn forget(&mut self, place: Place) {
+        let index = place.block as usize;
+        let Some(entry) = self.blocks.get_mut(index) else { return };
+        entry.needed = entry.needed.saturating_sub(place.bytes);
+        self.needed = self.needed.saturating_sub(u64::from(place.bytes));
+        if index + 1 < self.blocks.len() {
+            self.drop_if_needless(index);
+        }
+    }
+
+    fn drop_if_needless(&mut self, index: usize) {
+        let Some(entry) = self.blocks.get_mut(index).filter(|entry| entry.needed == 0) else { return };
+        self.bytes = self.bytes.saturating_sub(u64::from(entry.bytes));
+        match std::mem::replace(&mut entry.block, Block::Gone) {
+            Block::Memory(_) => self.in_memory -= 1,
+            Block::File { offset } => self.file.free(offset, entry.bytes),
+            Block::Gone => {}
+        }
+        entry.bytes = 0;
+    }
+
+    /// Whether most of it is needed no more, but lies between what is: time to move the latter to another attic.
+    pub fn is_wasteful(&self) -> bool {
+        self.bytes > 2 * self.needed + WASTE_BYTES
+    }
+}
+
+impl Drop for Attic {
+    fn drop(&mut self) {
+        for entry in &self.blocks {
+            if let Block::File { offset } = entry.block {
+                self.file.free(offset, entry.bytes);
+            }
+        }
+    }
+}
+
+/// The temporary file of a run's attics, made when it is first needed.
+#[derive(Default)]
+pub(crate) struct AtticFile {
+    inner: Mutex<Option<Inner>>,
+    /// It could not be made or written once: everything stays in memory from then on.
+    has_no_room: AtomicBool,
+    failure: Mutex<Option<Error>>,
+}
+
+struct Inner {
+    file: File,
+    temporary: Temporary,
+    end: u64,
+    /// Where blocks may be overwritten.
+    free: Vec<u64>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl AtticFile {
+    /// What made reading impossible: the states that were asked for are lost, and so is the run.
+    pub fn failure(&self) -> Option<Error> {
+        locked(&self.failure).take()
+    }
+
+    /// Writes a block; returns where it lies.
+    fn write(&self, block: &[u8]) -> Option<u64> {
+        if self.has_no_room.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut inner = locked(&self.inner);
+        let written = (|| {
+            if inner.is_none() {
+                let (temporary, file) = Temporary::new().ok()?;
+                *inner = Some(Inner { file, temporary, end: 0, free: Vec::new() });
+            }
+            let inner = inner.as_mut()?;
+            let offset = if block.len() <= BLOCK_BYTES { inner.free.pop() } else { None }.unwrap_or(inner.end);
+            inner.file.seek(SeekFrom::Start(offset)).and_then(|_| inner.file.write_all(block)).ok()?;
+            // Blocks take equal room, so that one may lie where another one was.
+            inner.end = inner.end.max(offset + block.len().max(BLOCK_BYTES) as u64);
+            Some(offset)
+        })();
+        self.has_no_room.store(written.is_none(), Ordering::Relaxed);
+        written
+    }
+
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let mut inner = locked(&self.inner);
+        let Some(Inner { file, temporary, .. }) = inner.as_mut() else { return false };
+        match file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(bytes)) {
+            Ok(()) => true,
+            Err(error) => {
+                locked(&self.failure).get_or_insert(temporary.no_room(error));
+                false
+            }
+        }
+    }
+
+    fn free(&self, offset: u64, bytes: u32) {
+        if bytes as usize <= BLOCK_BYTES
+            && let Some(inner) = locked(&self.inner).as_mut()
+        {
+            inner.free.push(offset);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(number: u32) -> Vec<u8> {
+        number.to_le_bytes().repeat(1 + number as usize * 37 % 900)
+    }
+
+    #[test]
+    fn what_was_kept_is_found_in_memory_and_in_the_file() {
+        let mut attic = Attic::default();
+        attic.keep_in_memory(2);
+        let places: Vec<_> = (0..1_000).map(|number| attic.keep(&packed(number)).unwrap()).collect();
+        assert!(attic.blocks.len() > 20 && attic.in_memory <= 4, "{} {}", attic.blocks.len(), attic.in_memory);
+        let mut scratch = Vec::new();
+        for (number, place) in (0..).zip(&places) {
+            assert_eq!(attic.read(*place, &mut scratch), Some(packed(number).as_slice()));
+        }
+        assert!(attic.file.failure().is_none());
+    }
+
+    #[test]
+    fn what_is_larger_than_a_block_has_one_of_its_own() {
+        let mut attic = Attic::default();
+        attic.keep_in_memory(0);
+        let large: Vec<u8> = (0..5 * BLOCK_BYTES).map(|at| (at % 251) as u8).collect();
+        let places = [attic.keep(&large).unwrap(), attic.keep(&[7; 10]).unwrap(), attic.keep(&large).unwrap()];
+        let mut scratch = Vec::new();
+        assert_eq!(attic.read(places[0], &mut scratch), Some(large.as_slice()));
+        assert_eq!(attic.read(places[1], &mut scratch), Some([7; 10].as_slice()));
+        assert_eq!(attic.read(places[2], &mut scratch), Some(large.as_slice()));
+    }
+
+    #[test]
+    fn the_room_of_what_nobody_needs_is_used_again() {
+        let mut attic = Attic::default();
+        attic.keep_in_memory(0);
+        for round in 0..20_u32 {
+            let places: Vec<_> = (0..400).map(|number| attic.keep(&packed(number + round)).unwrap()).collect();
+            places.into_iter().for_each(|place| attic.forget(place));
+        }
+        let end = locked(&attic.file.inner).as_ref().map_or(0, |inner| inner.end);
+        assert!((1..=16 * BLOCK_BYTES as u64).contains(&end), "{end}");
+        assert!(attic.needed == 0 && attic.bytes <= BLOCK_BYTES as u64 && !attic.is_wasteful());
+    }
+
+    #[test]
+    fn one_state_in_each_block_makes_it_wasteful() {
+        let mut attic = Attic::default();
+        let places: Vec<_> = (0..6_000).map(|number| attic.keep(&packed(number)).unwrap()).collect();
+        assert!(!attic.is_wasteful());
+        for (number, place) in places.iter().enumerate() {
+            if number % 50 != 0 {
+                attic.forget(*place);
+            }
+        }
+        assert!(attic.is_wasteful());
+    }
+}
