@@ -8,10 +8,11 @@ const NEAR_BYTES: u32 = 1 << 22;
 /// What is kept of a connection's numbers for that.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening {
-    /// Sequence number of each end's SYN (or SYN,ACK).
-    isn: [Option<u32>; 2],
-    /// Where each end's last segment ended.
-    end: [Option<u32>; 2],
+    /// Sequence number of each end's SYN (or SYN,ACK), and where its last segment ended; each where it is known.
+    isn: [u32; 2],
+    end: [u32; 2],
+    has_isn: [bool; 2],
+    has_end: [bool; 2],
     has_segments: bool,
     has_other_than_syn: bool,
 }
@@ -19,7 +20,7 @@ pub(crate) struct Opening {
 impl Opening {
     /// Asks for its memory.
     pub fn touch(&self) -> u64 {
-        u64::from(self.has_segments) ^ u64::from(self.end[0].is_some())
+        u64::from(self.has_segments) ^ u64::from(self.end[0])
     }
 
     pub fn on_segment(&mut self, sender: u8, tcp: &TcpHeader, payload_bytes: u32) {
@@ -27,12 +28,14 @@ impl Opening {
         let length =
             payload_bytes.wrapping_add(u32::from(is_syn)).wrapping_add(u32::from(tcp.has_flag(TcpHeader::FIN)));
         if !tcp.has_flag(TcpHeader::RST) {
-            self.end[usize::from(sender & 1)] = Some(tcp.seq.wrapping_add(length));
+            self.end[usize::from(sender & 1)] = tcp.seq.wrapping_add(length);
+            self.has_end[usize::from(sender & 1)] = true;
         }
         self.has_segments = true;
         self.has_other_than_syn |= !is_syn || tcp.has_flag(TcpHeader::ACK);
         if is_syn {
-            self.isn[usize::from(sender & 1)] = Some(tcp.seq);
+            self.isn[usize::from(sender & 1)] = tcp.seq;
+            self.has_isn[usize::from(sender & 1)] = true;
         }
     }
 
@@ -41,8 +44,9 @@ impl Opening {
     pub fn goes_on(&self, sender: u8, tcp: &TcpHeader) -> bool {
         let is_near = |one: u32, other: u32| (one.wrapping_sub(other) as i32).unsigned_abs() <= NEAR_BYTES;
         let is_next = |end: u32| is_near(tcp.seq, end) && (tcp.seq.wrapping_sub(end) as i32) >= 0;
-        let own = self.end[usize::from(sender & 1)].map(is_next);
-        let other = self.end[usize::from(sender & 1 ^ 1)];
+        let end_of = |end: usize| self.has_end[end].then_some(self.end[end]);
+        let own = end_of(usize::from(sender & 1)).map(is_next);
+        let other = end_of(usize::from(sender & 1 ^ 1));
         let acked = other.map(|end| tcp.has_flag(TcpHeader::ACK) && is_near(tcp.ack, end));
         match (own, acked) {
             (Some(own), Some(acked)) => own && acked,
@@ -56,7 +60,8 @@ impl Opening {
         if !is_syn || !self.has_segments {
             return false;
         }
-        match self.isn[usize::from(sender & 1)] {
+        let end = usize::from(sender & 1);
+        match self.has_isn[end].then_some(self.isn[end]) {
             Some(isn) => isn != tcp.seq,
             // Both ends may open at the same time (RFC 9293 3.5); anything but SYNs before means an older connection.
             None => self.has_other_than_syn,

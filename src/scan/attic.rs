@@ -11,7 +11,7 @@ use crate::spill::Temporary;
 
 const BLOCK_BYTES: usize = 1 << 16;
 /// Full blocks of one attic that stay in memory: what was put to rest last is the likeliest to be asked for again.
-const BLOCKS_IN_MEMORY: usize = 8;
+const BLOCKS_IN_MEMORY: usize = 2;
 /// Bytes that nobody needs any more and that are put up with, beside as many as are needed.
 const WASTE_BYTES: u64 = 16 * BLOCK_BYTES as u64;
 

@@ -86,7 +86,7 @@ pub(crate) struct Core {
     pub fragments: Fragments,
     pub shards: Vec<Shard>,
     /// Where the states of quiet connections lie that memory is too small for.
-    attic_file: Arc<AtticFile>,
+    pub attic_file: Arc<AtticFile>,
     order: Vec<u32>,
     flow_ids: Vec<u64>,
     next_flow_id: u64,
@@ -116,6 +116,7 @@ pub(crate) struct Core {
     pub lldp: LldpStage,
     /// `None` until the last frame was seen.
     pub ending: Option<finish::FlowOrder>,
+    pub events: Option<story::EventOrder>,
 }
 
 /// What building rows of a window needs.
@@ -163,6 +164,7 @@ impl Core {
                 .then(|| PauseStage::new(options, sinks.pause_intervals.is_some())),
             lldp: LldpStage::default(),
             ending: None,
+            events: None,
             config,
             sinks,
             chunks: Vec::new(),
@@ -308,7 +310,7 @@ impl Core {
         number_streams(&mut self.shards, &mut self.next_stream_id);
         if let Some(sink) = &mut self.sinks.tcp {
             let is_judged = self.needs.verdicts;
-            self.tcp_hold.add_found(&self.shards);
+            self.tcp_hold.add_found(&self.shards, gate.is_parallel());
             if is_judged {
                 self.tcp_hold.judge(&mut self.shards);
                 if self.tcp_hold.waiting_rows() > self.options.limits.hold_frames {
@@ -316,7 +318,7 @@ impl Core {
                     self.tcp_hold.judge(&mut self.shards);
                 }
             }
-            self.tcp_hold.release(sink, is_judged, false);
+            self.tcp_hold.release(sink, is_judged, false, gate.is_parallel());
         } else {
             self.shards.iter_mut().for_each(|shard| shard.judgements.clear());
         }
@@ -384,7 +386,9 @@ impl Core {
         if finish::flow_tables(self, gate) && !gate.is_shut() {
             return false;
         }
-        story::event_table(self, gate);
+        if story::event_table(self, gate) && !gate.is_shut() {
+            return false;
+        }
         if gate.is_shut() {
             return true;
         }
@@ -421,7 +425,7 @@ impl Core {
         }
         if let Some(sink) = &mut self.sinks.tcp {
             self.tcp_hold.judge(&mut self.shards);
-            self.tcp_hold.release(sink, self.needs.verdicts, true);
+            self.tcp_hold.release(sink, self.needs.verdicts, true, gate.is_parallel());
         }
         gate.each(&mut self.shards, |_, shard| shard.finish_stories());
     }

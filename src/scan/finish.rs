@@ -15,8 +15,8 @@ use crate::tables::*;
 use crate::wire::Ip;
 use crate::words::{self, Lang};
 
-/// Flows whose rows are built in one go.
-const ROWS_AT_A_TIME: usize = 2 * BATCH_ROWS;
+/// Flows whose rows are built in one go: few, since several such parts may be on their way to a file.
+const ROWS_AT_A_TIME: usize = BATCH_ROWS / 4;
 
 /// The flows of all shards in the order of their numbers, and how many of them have their rows.
 pub(crate) struct FlowOrder {
@@ -38,6 +38,9 @@ impl FlowOrder {
     fn next(&mut self) -> Vec<(u64, u32, u32)> {
         let next: Vec<_> = self.flows.iter().skip(self.done).take(ROWS_AT_A_TIME).copied().collect();
         self.done += next.len();
+        if self.done == self.flows.len() {
+            self.flows = Vec::new();
+        }
         next
     }
 }

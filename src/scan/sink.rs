@@ -62,7 +62,7 @@ impl<R: TableRow> Sink<R> {
         }
     }
 
-    /// The rows of one batch in the making, for what fills columns; [`Self::put_out`] takes it back.
+    /// The rows of one batch in the making, for what fills columns; [`Self::made`] takes it back.
     pub fn new_builder(&self) -> R::Builder {
         R::Builder::new(&self.projection, BATCH_ROWS)
     }
@@ -95,14 +95,19 @@ impl<R: TableRow> Sink<R> {
 
     fn emit(&mut self) {
         if let Some(builder) = self.builder.take() {
-            self.put_out(builder);
+            let batch = self.made(builder);
+            self.put(batch);
         }
     }
 
-    /// Puts out the rows of a builder.
-    pub fn put_out(&mut self, builder: R::Builder) {
+    /// The rows of a builder as a batch, which [`Self::put`] puts out.
+    pub fn made(&self, builder: R::Builder) -> Result<RecordBatch, Error> {
         let rows = builder.rows();
-        match self.projection.batch(&self.schema, rows, builder.finish()) {
+        self.projection.batch(&self.schema, rows, builder.finish())
+    }
+
+    pub fn put(&mut self, batch: Result<RecordBatch, Error>) {
+        match batch {
             Ok(batch) => self.batches.push(batch),
             Err(error) => self.failure = self.failure.take().or(Some(error)),
         }

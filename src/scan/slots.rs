@@ -10,7 +10,7 @@ use super::attic::{Attic, AtticFile, Place};
 use crate::analyze::frozen;
 
 /// So many may stay at work although they are quiet: packing and unpacking takes longer than so little memory is worth.
-const IDLE_AT_WORK: usize = 256;
+const IDLE_AT_WORK: usize = 128;
 
 enum Slot<T> {
     Empty,

@@ -1,72 +1,120 @@
 //! Rows of `tcp_events`: put in order when the capture was read, each with its sentence.
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::attic::{Attic, AtticFile, Place};
 use super::core::Core;
 use super::finish::{client_of, ends};
 use super::gate::{Gate, ROWS_BETWEEN_LOOKS};
 use super::rows::{file_no, relative};
-use crate::analyze::{EventKind, StoryEvent};
-use crate::flow::Endpoint;
+use super::shard::Shard;
+use crate::analyze::{EventKind, Story, StoryEvent, frozen};
 use crate::tables::*;
 use crate::wire::Ip;
 use crate::words::{self, Lang};
 
-/// An event with the connection it belongs to.
-struct Told {
-    event: StoryEvent,
-    flow_id: u64,
-    stream: Option<u64>,
-    has_time: bool,
+/// Events whose rows are built in one go.
+const ROWS_AT_A_TIME: usize = 8_192;
+
+/// The events of all connections in the order of their rows, and how many of them have theirs. There may be millions: what
+/// they say lies packed in an attic until then.
+pub(crate) struct EventOrder {
+    events: Vec<Listed>,
+    done: usize,
+    attic: Attic,
+}
+
+/// An event and the connection it belongs to.
+struct Listed {
+    /// Time, file and frame of its start, flow number, kind, direction, time of its end.
+    order: (i64, u16, u64, u64, EventKind, u8, i64),
+    shard: u32,
+    flow: u32,
     client: u8,
-    ends: (Endpoint, Endpoint),
+    what: What,
 }
 
-pub(super) fn event_table(core: &mut Core, gate: &mut Gate<'_, '_>) {
-    let Some(sink) = &mut core.sinks.tcp_events else { return };
-    let mut told = Vec::new();
-    for shard in &core.shards {
-        for (flow, state) in shard.flows.flows.iter().enumerate() {
-            let events = shard.tell(flow, |story, _| story.map(|story| story.events().cloned().collect::<Vec<_>>()));
-            let Some(events) = events.flatten() else { continue };
-            let connection = shard.connections.get(flow);
-            let connection = connection.as_deref();
-            let (client, _) = client_of(state, connection);
-            let stream = shard.streams.streams.get(state.stream as usize).map(|stream| stream.id);
-            told.extend(events.into_iter().map(|event| Told {
-                event,
-                flow_id: state.id,
-                stream,
-                has_time: state.first_time_ns.is_some(),
-                client,
-                ends: ends(state, client),
-            }));
+enum What {
+    Packed(Place),
+    /// What cannot be packed.
+    Whole(Box<StoryEvent>),
+}
+
+impl EventOrder {
+    fn of(shards: &[Shard], file: &Arc<AtticFile>, gate: &mut Gate<'_, '_>) -> Self {
+        let (mut events, mut attic, mut scratch) = (Vec::new(), Attic::new(file), Vec::new());
+        for (at, shard) in shards.iter().enumerate() {
+            for (flow, state) in shard.flows.flows.iter().enumerate() {
+                if flow % ROWS_BETWEEN_LOOKS == 0 && gate.is_shut() {
+                    break;
+                }
+                shard.tell(flow, |story, _| {
+                    let mut told = story.map(Story::events).into_iter().flatten().peekable();
+                    if told.peek().is_none() {
+                        return;
+                    }
+                    let client = client_of(state, shard.connections.get(flow).as_deref()).0;
+                    events.extend(told.map(|event| {
+                        let packed = frozen::freeze(event, &mut scratch).and_then(|packed| attic.keep(packed));
+                        let start = event.start;
+                        Listed {
+                            order: (
+                                start.time_ns,
+                                start.file,
+                                start.frame_no,
+                                state.id,
+                                event.kind,
+                                event.dir,
+                                event.end_ns,
+                            ),
+                            shard: at as u32,
+                            flow: flow as u32,
+                            client,
+                            what: packed.map_or_else(|| What::Whole(Box::new(event.clone())), What::Packed),
+                        }
+                    }));
+                });
+            }
         }
-    }
-    told.sort_unstable_by_key(|told| {
-        let Told { event, flow_id, .. } = told;
-        (event.start.time_ns, event.start.file, event.start.frame_no, *flow_id, event.kind, event.dir, event.end_ns)
-    });
-    for (at, told) in told.iter().enumerate() {
-        if at % ROWS_BETWEEN_LOOKS == 0 && gate.is_shut() {
-            return;
-        }
-        sink.push(event_row(told, core.first_time_ns));
+        events.sort_unstable_by_key(|listed| listed.order);
+        Self { events, done: 0, attic }
     }
 }
 
-fn event_row(told: &Told, first_ns: Option<i64>) -> TcpEventRow {
-    let event = &told.event;
-    let side = if event.dir == told.client { "client" } else { "server" };
-    let time_ns = told.has_time.then_some(event.start.time_ns);
-    let (client, server) = told.ends;
+/// Builds the rows of the next events; says whether there are more to come.
+pub(super) fn event_table(core: &mut Core, gate: &mut Gate<'_, '_>) -> bool {
+    let Some(sink) = &mut core.sinks.tcp_events else { return false };
+    let order = core.events.get_or_insert_with(|| EventOrder::of(&core.shards, &core.attic_file, gate));
+    let mut scratch = Vec::new();
+    let next = order.events.iter().skip(order.done).take(ROWS_AT_A_TIME);
+    let count = next.len();
+    for listed in next {
+        let packed = match &listed.what {
+            // Where the file cannot be read, the run ends with that.
+            What::Packed(place) => order.attic.read(*place, &mut scratch).and_then(frozen::thaw),
+            What::Whole(event) => Some(StoryEvent::clone(event)),
+        };
+        let Some(event) = packed else { continue };
+        sink.push(event_row(listed, &event, &core.shards[listed.shard as usize], core.first_time_ns));
+    }
+    order.done += count;
+    count == ROWS_AT_A_TIME
+}
+
+fn event_row(listed: &Listed, event: &StoryEvent, shard: &Shard, first_ns: Option<i64>) -> TcpEventRow {
+    let state = &shard.flows.flows[listed.flow as usize];
+    let side = if event.dir == listed.client { "client" } else { "server" };
+    let has_time = state.first_time_ns.is_some();
+    let time_ns = has_time.then_some(event.start.time_ns);
+    let (client, server) = ends(state, listed.client);
     TcpEventRow {
         file_no: file_no(event.start.file),
         frame_no: event.start.frame_no,
         time: time_ns.map(TimeNs),
         time_rel_ns: relative(time_ns, first_ns),
-        flow_id: told.flow_id,
-        tcp_stream: told.stream,
+        flow_id: state.id,
+        tcp_stream: shard.streams.streams.get(state.stream as usize).map(|stream| stream.id),
         client_ip: client.ip,
         client_port: client.port,
         server_ip: server.ip,
@@ -74,7 +122,7 @@ fn event_row(told: &Told, first_ns: Option<i64>) -> TcpEventRow {
         kind: Symbol(event.kind.name()),
         side: Symbol(side),
         duration_ns: event.end_ns.saturating_sub(event.start.time_ns),
-        end: told.has_time.then_some(TimeNs(event.end_ns)),
+        end: has_time.then_some(TimeNs(event.end_ns)),
         bytes: event.bytes,
         count: event.count,
         cause: event.cause.map(Symbol),

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use rayon::prelude::*;
+
 use super::core::Context;
 use super::shard::{CHUNK_RECORDS, Shard};
 use super::sink::{BATCH_ROWS, Sink};
@@ -108,14 +110,25 @@ impl TcpHold {
     }
 
     /// Adds what was found of the segments that were followed.
-    pub fn add_found(&mut self, shards: &[Shard]) {
+    pub fn add_found(&mut self, shards: &[Shard], is_parallel: bool) {
         let mut rest = self.kept.as_slice();
+        let add = |(batch, kept): (&mut Batch, &[u32])| {
+            let found = |kept: &u32| shards.get((kept >> 24) as usize)?.found(kept & 0x00ff_ffff);
+            tcp_columns::append_found(kept.iter().filter_map(found), &mut batch.columns);
+        };
+        let mut work = Vec::with_capacity(self.batches.len());
         for batch in &mut self.batches {
             let (now, later) = rest.split_at((batch.columns.rows - batch.followed).min(rest.len()));
             rest = later;
             batch.followed += now.len();
-            let found = |kept: &u32| shards.get((kept >> 24) as usize)?.found(kept & 0x00ff_ffff);
-            tcp_columns::append_found(now.iter().filter_map(found), &mut batch.columns);
+            if !now.is_empty() {
+                work.push((batch, now));
+            }
+        }
+        if is_parallel {
+            work.into_par_iter().for_each(add);
+        } else {
+            work.into_iter().for_each(add);
         }
         self.kept.clear();
     }
@@ -143,18 +156,25 @@ impl TcpHold {
     }
 
     /// Gives out every full batch before the first row that still waits; at the `end` the last one too.
-    pub fn release(&mut self, sink: &mut Sink<TcpRow>, is_judged: bool, is_end: bool) {
+    pub fn release(&mut self, sink: &mut Sink<TcpRow>, is_judged: bool, is_end: bool, is_parallel: bool) {
+        let mut ready = Vec::new();
         while let Some(batch) = self.batches.front_mut() {
             let rows = batch.columns.rows;
             let is_full = rows >= BATCH_ROWS || is_end;
             if !is_full || batch.followed < rows || (is_judged && batch.judged() < rows) {
-                return;
+                break;
             }
-            let Some(mut batch) = self.batches.pop_front() else { return };
+            let Some(batch) = self.batches.pop_front() else { break };
             self.base += rows as u64;
-            tcp_columns::append_judgements(&batch.judgements, &mut batch.columns);
-            sink.put_out(batch.columns);
+            ready.push(batch);
         }
+        let make = |mut batch: Batch| {
+            tcp_columns::append_judgements(&batch.judgements, &mut batch.columns);
+            sink.made(batch.columns)
+        };
+        let made: Vec<_> =
+            if is_parallel { ready.into_par_iter().map(make).collect() } else { ready.into_iter().map(make).collect() };
+        made.into_iter().for_each(|batch| sink.put(batch));
     }
 
     /// Rows from the first one on that waits.

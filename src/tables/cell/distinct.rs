@@ -23,25 +23,34 @@ pub(crate) struct Distinct<K> {
     names: Names<K>,
 }
 
+/// What a value is told by at a glance; others may share it.
+pub(crate) trait Glance {
+    fn glance(&self) -> u64;
+}
+
+/// Values that lately came are known without a search: a power of two.
+const LATELY: usize = 128;
+
 /// What is in a dictionary so far.
 struct Names<K> {
     values: Vec<K>,
     index: HashTable<i32>,
     hasher: DefaultHashBuilder,
-    last: Option<(K, i32)>,
+    /// By glance.
+    lately: Vec<Option<(K, i32)>>,
 }
 
-impl<K: Copy + Eq + Hash> Names<K> {
+impl<K: Copy + Eq + Hash + Glance> Names<K> {
     #[inline]
     fn key_of(&mut self, value: K) -> i32 {
-        // Neighbouring rows often agree.
-        match self.last {
-            Some((last, key)) if last == value => key,
-            _ => self.find(value),
+        let at = (value.glance().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (LATELY - 1);
+        match self.lately.get(at) {
+            Some(Some((last, key))) if *last == value => *key,
+            _ => self.find(value, at),
         }
     }
 
-    fn find(&mut self, value: K) -> i32 {
+    fn find(&mut self, value: K, at: usize) -> i32 {
         let hash = self.hasher.hash_one(value);
         let values = &self.values;
         let key = match self.index.find(hash, |&at| values[at as usize] == value) {
@@ -54,15 +63,22 @@ impl<K: Copy + Eq + Hash> Names<K> {
                 key
             }
         };
-        self.last = Some((value, key));
+        if self.lately.is_empty() {
+            self.lately.resize(LATELY, None);
+        }
+        self.lately[at] = Some((value, key));
         key
     }
 }
 
-impl<K: Copy + Eq + Hash> Distinct<K> {
+impl<K: Copy + Eq + Hash + Glance> Distinct<K> {
     fn new(rows: usize) -> Self {
-        let names =
-            Names { values: Vec::new(), index: HashTable::new(), hasher: DefaultHashBuilder::default(), last: None };
+        let names = Names {
+            values: Vec::new(),
+            index: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            lately: Vec::new(),
+        };
         Self { keys: Keys::new(rows), names }
     }
 
@@ -90,7 +106,7 @@ impl<K: Copy + Eq + Hash> Distinct<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> Gaps for Distinct<K> {
+impl<K: Copy + Eq + Hash + Glance> Gaps for Distinct<K> {
     fn push_gaps(&mut self, rows: usize) {
         self.keys.push_gaps(rows);
     }
@@ -112,6 +128,36 @@ impl Eq for Word {}
 impl Hash for Word {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.hash(state);
+    }
+}
+
+impl Glance for Ip {
+    #[inline]
+    fn glance(&self) -> u64 {
+        let (high, low) = self.words();
+        high ^ low.rotate_left(29)
+    }
+}
+
+impl Glance for Mac {
+    #[inline]
+    fn glance(&self) -> u64 {
+        let Self([a, b, c, d, e, f]) = *self;
+        u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+    }
+}
+
+impl Glance for Word {
+    #[inline]
+    fn glance(&self) -> u64 {
+        self.0.as_ptr().addr() as u64
+    }
+}
+
+impl Glance for (u32, &'static [&'static str]) {
+    #[inline]
+    fn glance(&self) -> u64 {
+        u64::from(self.0)
     }
 }
 
