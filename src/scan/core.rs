@@ -19,7 +19,7 @@ use super::tcp::TcpHold;
 use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, WINDOW_RECORDS, Window};
 use crate::error::Error;
-use crate::flow::{Arrival, FlowRef, Fragments};
+use crate::flow::{Arrival, Fragments};
 use crate::options::Options;
 use crate::tables::*;
 use crate::wire::{Chunk, DecodeConfig, decode, verify};
@@ -240,9 +240,9 @@ impl Core {
             self.flow_ids.clear();
             self.flow_ids.resize(window.records.len(), u64::MAX);
             for (at, shard) in self.shards.iter().enumerate() {
-                for (frame, flow) in self.order[starts[at]..starts[at + 1]].iter().zip(&shard.refs) {
-                    if *flow != FlowRef::NONE {
-                        self.flow_ids[*frame as usize] = shard.flows.flows[flow.0 as usize].id;
+                for (frame, id) in self.order[starts[at]..starts[at + 1]].iter().zip(shard.flow_ids()) {
+                    if let Some(id) = id {
+                        self.flow_ids[*frame as usize] = id;
                     }
                 }
                 for (index, frame) in shard.window_segments() {
@@ -400,6 +400,8 @@ impl Core {
             pauses.finish(now_ns, self.first_time_ns, speed, self.sinks.pause_intervals.as_mut());
         }
         finish::capture_tables(self, facts);
+        // Side by side: of a million connections that takes a while.
+        gate.each(&mut self.shards, |_, shard| *shard = Shard::default());
         each_sink!(&mut self.sinks, |_id, sink| sink.flush());
         true
     }

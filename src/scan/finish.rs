@@ -1,5 +1,7 @@
 //! Tables that are complete only when the capture was read: flows, connections, interfaces, findings.
 
+use rayon::prelude::*;
+
 use super::core::Core;
 use super::gate::{Gate, ROWS_BETWEEN_LOOKS};
 use super::quality::findings;
@@ -52,27 +54,42 @@ pub(super) fn flow_tables(core: &mut Core, gate: &mut Gate<'_, '_>) -> bool {
     }
     let Some(order) = &mut core.ending else { return false };
     let flows = order.next();
-    let shards = &core.shards;
-    for (at, (_, shard, flow)) in flows.iter().enumerate() {
-        if at % ROWS_BETWEEN_LOOKS == 0 && gate.is_shut() {
-            return false;
-        }
+    let (shards, first_ns) = (&core.shards, core.first_time_ns);
+    let (has_flows, has_tcp_flows) = (core.sinks.flows.is_some(), core.sinks.tcp_flows.is_some());
+    let rows_of = |(_, shard, flow): &(u64, u32, u32)| {
         let (shard, flow) = (&shards[*shard as usize], *flow as usize);
         let state = &shard.flows.flows[flow];
         let connection = shard.connections.get(flow);
         let connection = connection.as_deref();
-        if let Some(sink) = &mut core.sinks.flows {
-            sink.push(flow_row(state, connection, core.first_time_ns));
-        }
-        if let (Some(sink), Some(connection)) = (&mut core.sinks.tcp_flows, connection) {
+        let of_flow = has_flows.then(|| flow_row(state, connection, first_ns));
+        let of_connection = connection.filter(|_| has_tcp_flows).map(|connection| {
             let stream = shard.streams.streams.get(state.stream as usize).map(|stream| stream.id);
             let (verdicts, story) = shard
                 .tell(flow, |story, verdicts| {
                     (*verdicts, story.map(|story| story.summary(verdicts)).unwrap_or_default())
                 })
                 .unwrap_or_default();
-            let row = tcp_flow_row(state, connection, &verdicts, &story, core.first_time_ns);
-            sink.push(TcpFlowRow { tcp_stream: stream, ..row });
+            let row = tcp_flow_row(state, connection, &verdicts, &story, first_ns);
+            TcpFlowRow { tcp_stream: stream, ..row }
+        });
+        (of_flow, of_connection)
+    };
+    for some in flows.chunks(ROWS_BETWEEN_LOOKS / 4) {
+        if gate.is_shut() {
+            return false;
+        }
+        let rows: Vec<_> = if gate.is_parallel() {
+            some.par_iter().with_min_len(64).map(rows_of).collect()
+        } else {
+            some.iter().map(rows_of).collect()
+        };
+        for (of_flow, of_connection) in rows {
+            if let (Some(sink), Some(row)) = (&mut core.sinks.flows, of_flow) {
+                sink.push(row);
+            }
+            if let (Some(sink), Some(row)) = (&mut core.sinks.tcp_flows, of_connection) {
+                sink.push(row);
+            }
         }
     }
     flows.len() == ROWS_AT_A_TIME

@@ -116,8 +116,8 @@ pub(crate) struct Shard {
     pub flows: FlowTable,
     /// By flow index; none for what is no TCP.
     pub connections: Slots<Connection>,
-    /// Flow of each frame of this window that was routed here, in order.
-    pub refs: Vec<FlowRef>,
+    /// Flow of each frame of this window that was routed here, in order, and its number where it has one already.
+    refs: Vec<(FlowRef, Option<u64>)>,
     pub frames_without_flow: u64,
     pub streams: Streams,
     /// TCP segments that are not followed yet, in the order of their frames; those of this window from `kept_before` on.
@@ -160,7 +160,7 @@ impl Shard {
                 let turn = if at & QUOTED == 0 {
                     self.on_frame(decoded, at, place, packet, needs)
                 } else {
-                    self.refs.push(FlowRef::NONE);
+                    self.refs.push((FlowRef::NONE, None));
                     self.on_quoted(decoded, at, place, needs)
                 };
                 if let Some((member, turn)) = turn {
@@ -168,6 +168,12 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// The number of each frame's flow, in the order of the frames; once all flows have theirs.
+    pub fn flow_ids(&self) -> impl Iterator<Item = Option<u64>> {
+        let id_of = |flow: FlowRef| self.flows.flows.get(flow.0 as usize).map(|state| state.id);
+        self.refs.iter().map(move |(flow, id)| id.or_else(|| id_of(*flow)))
     }
 
     /// Follows the TCP segments kept so far, connection by connection.
@@ -299,7 +305,7 @@ impl Shard {
         let record = decoded.window.records.get(at as usize)?;
         let tcp = chunk.tcp_of(frame);
         let Some((key, is_reversed)) = FlowKey::of(frame, record.interface) else {
-            self.refs.push(FlowRef::NONE);
+            self.refs.push((FlowRef::NONE, None));
             return None;
         };
         let flow_limit = needs.flow_limit;
@@ -334,11 +340,13 @@ impl Shard {
             replaces = flow;
             flow = self.flows.replace(frame.flow_hash, &key, flow_limit, make());
         }
-        self.refs.push(flow);
+        let is_numbered = (flow.0 as usize) < self.flows.numbered;
         let Some(state) = self.flows.flows.get_mut(flow.0 as usize) else {
+            self.refs.push((FlowRef::NONE, None));
             self.frames_without_flow += 1;
             return None;
         };
+        self.refs.push((flow, is_numbered.then_some(state.id)));
         let copy = if needs.copies {
             self.copy_finder.on_packet(packet.hash, packet.has_number, sighting_of(record, frame))
         } else {
