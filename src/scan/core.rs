@@ -128,6 +128,7 @@ pub(crate) struct Context<'a> {
 
 impl Core {
     pub fn new(options: &Options, sinks: Sinks, needs_flows: bool, stored_bytes: Option<u64>) -> Self {
+        let hold = HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns };
         let has_quality = sinks.capture_quality.is_some();
         let config = DecodeConfig::new(options);
         let stories = sinks.tcp_flows.is_some() || sinks.tcp_events.is_some();
@@ -147,7 +148,7 @@ impl Core {
                     .is_some_and(|sink| sink.wants("duplicate_of") || sink.wants("duplicate_kind")),
             verdicts: stories || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
             stories,
-            hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
+            hold,
             hasher: config.hasher.clone(),
         };
         Self {
@@ -169,8 +170,8 @@ impl Core {
             next_stream_id: 0,
             tcp_places: Vec::new(),
             kept_frames: 0,
-            probes: ProbeTracker::default(),
-            dns: DnsTracker::default(),
+            probes: ProbeTracker::new(hold),
+            dns: DnsTracker::new(hold),
             tally: Tally::default(),
             clock: ClockOrder::default(),
             first_time_ns: None,
@@ -204,7 +205,9 @@ impl Core {
         }
         self.latest_ns = window.records.iter().filter_map(|record| record.time()).max().max(self.latest_ns);
         let now_ns = self.latest_ns.unwrap_or(0);
-        let decoded = Decoded { window, chunks: &self.chunks[..used] };
+        let ClockOrder { latest_ns, first_frame, now, .. } = &self.clock;
+        let (now, first_frame) = (*now, *first_frame);
+        let decoded = Decoded { window, chunks: &self.chunks[..used], latest_ns, first_frame };
         if self.needs_flows {
             let hasher = (self.needs.streams || self.needs.verdicts).then_some(&self.needs.hasher);
             let starts = route(&decoded, &mut self.order, hasher);
@@ -253,19 +256,13 @@ impl Core {
         };
         if let Some(sink) = &mut self.sinks.probes {
             rows::follow_probes(&context, &mut self.probes);
-            let limits = &self.options.limits;
             let first = self.first_time_ns;
-            self.probes.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |probe| {
-                sink.push(rows::probe_row(&probe, first));
-            });
+            self.probes.release(Some(now), |probe| sink.push(rows::probe_row(&probe, first)));
         }
         if let Some(sink) = &mut self.sinks.dns {
             super::dns::follow(&context, &mut self.dns);
-            let limits = &self.options.limits;
             let first = self.first_time_ns;
-            self.dns.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |done| {
-                sink.push(super::dns::row(done, first));
-            });
+            self.dns.release(Some(now), |done| sink.push(super::dns::row(done, first)));
         }
         let hold = Some(&mut self.tcp_hold).filter(|_| self.needs.ws);
         build(&context, &mut self.sinks, hold, self.needs.verdicts, gate.is_parallel());
@@ -401,11 +398,11 @@ impl Core {
         }
         if let Some(sink) = &mut self.sinks.probes {
             let first = self.first_time_ns;
-            self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));
+            self.probes.release(None, |probe| sink.push(rows::probe_row(&probe, first)));
         }
         if let Some(sink) = &mut self.sinks.dns {
             let first = self.first_time_ns;
-            self.dns.release(None, 0, 0, |done| sink.push(super::dns::row(done, first)));
+            self.dns.release(None, |done| sink.push(super::dns::row(done, first)));
         }
         let now_ns = self.latest_ns.unwrap_or(0);
         gate.each(&mut self.shards, |_, shard| shard.finish_verdicts(now_ns));

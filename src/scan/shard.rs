@@ -11,7 +11,7 @@ use super::tcp::RowPlace;
 use super::turns::{Turn, Turns};
 use super::verdicts::{StoryPlace, Verdicts};
 use crate::analyze::{
-    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Story, VerdictSummary, WsFlags, WsRow,
+    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Moment, Story, VerdictSummary, WsFlags, WsRow,
 };
 use crate::capture::Window;
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable, Opening};
@@ -21,6 +21,10 @@ use crate::wire::{Chunk, Frame, Ip, Layers, TcpHeader};
 pub(crate) struct Decoded<'a> {
     pub window: &'a Window,
     pub chunks: &'a [Chunk],
+    /// The latest time up to each frame: see [`Moment`].
+    pub latest_ns: &'a [i64],
+    /// Frames before the window.
+    pub first_frame: u64,
 }
 
 /// Of so many connections the states stay in the processor's cache.
@@ -37,6 +41,12 @@ impl Decoded<'_> {
     pub fn frame(&self, at: usize) -> Option<(&Frame, &Chunk)> {
         let chunk = self.chunks.get(at / CHUNK_RECORDS)?;
         Some((chunk.frames.get(at % CHUNK_RECORDS)?, chunk))
+    }
+
+    /// How far the capture had come with the frame at a place.
+    #[inline]
+    pub fn moment(&self, at: usize) -> Moment {
+        Moment { ns: self.latest_ns.get(at).copied().unwrap_or(0), frame: self.first_frame + at as u64 }
     }
 
     /// Payload that came with the frame at a place: of a datagram that it completed, its own part, since the other

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use super::seq::{before, later};
-use super::types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Verdict};
+use super::types::{Cause, DirectionSummary, Evidence, Judgement, Outcome, Verdict};
+use crate::analyze::HoldLimits;
 
 /// Rows of one direction that may wait at a time; beyond it the oldest comes out undecided.
 const MAX_HELD: usize = 4_096;

@@ -29,8 +29,9 @@ mod vantage;
 
 use serde::{Deserialize, Serialize};
 
-pub use types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary, Vantage, Verdict};
+pub use types::{Cause, DirectionSummary, Evidence, Judgement, Outcome, Summary, Vantage, Verdict};
 
+use super::HoldLimits;
 use half::Half;
 use types::Segment;
 #[cfg(test)]
