@@ -104,6 +104,7 @@ pub(crate) struct Core {
     needs_flows: bool,
     has_checksums: bool,
     tcp_hold: TcpHold,
+    pub fewest_segments: usize,
     pub most_segments: usize,
     /// `None` where no table needs it.
     pub roce: Option<RoceStage>,
@@ -179,6 +180,7 @@ impl Core {
             needs_flows,
             has_checksums: options.checksums.is_on(stored_bytes),
             tcp_hold: TcpHold::default(),
+            fewest_segments: FEWEST_SEGMENTS,
             most_segments: MOST_SEGMENTS,
             needs,
             copies: Vec::new(),
@@ -282,7 +284,8 @@ impl Core {
         self.kept_frames += window.records.len() as u32;
         let kept: usize = self.shards.iter().map(Shard::kept_segments).sum();
         let connections: usize = self.shards.iter().map(Shard::active_connections).sum();
-        let wanted = connections.saturating_mul(SEGMENTS_PER_CONNECTION).clamp(FEWEST_SEGMENTS, self.most_segments);
+        let wanted = connections.saturating_mul(SEGMENTS_PER_CONNECTION);
+        let wanted = wanted.clamp(self.fewest_segments, self.most_segments);
         if kept >= wanted || self.kept_frames as usize > KEPT_FRAMES {
             self.follow(gate);
         }
@@ -290,8 +293,8 @@ impl Core {
 
     /// Follows the TCP segments kept so far, and gives out what is known of them then.
     fn follow(&mut self, gate: &mut Gate<'_, '_>) {
-        let (needs, now_ns) = (&self.needs, self.latest_ns.unwrap_or(0));
-        gate.each(&mut self.shards, |_, shard| shard.follow(needs, now_ns));
+        let (needs, now) = (&self.needs, self.clock.now);
+        gate.each(&mut self.shards, |_, shard| shard.follow(needs, now));
         if gate.is_shut() {
             return;
         }
@@ -301,10 +304,6 @@ impl Core {
             self.tcp_hold.add_found(&self.shards);
             if is_judged {
                 self.tcp_hold.judge(&mut self.shards);
-                if self.tcp_hold.waiting_rows() > self.options.limits.hold_frames {
-                    self.shards.iter_mut().for_each(|shard| shard.finish_verdicts(now_ns));
-                    self.tcp_hold.judge(&mut self.shards);
-                }
             }
             self.tcp_hold.release(sink, is_judged, false);
         } else {
@@ -404,8 +403,8 @@ impl Core {
             let first = self.first_time_ns;
             self.dns.release(None, |done| sink.push(super::dns::row(done, first)));
         }
-        let now_ns = self.latest_ns.unwrap_or(0);
-        gate.each(&mut self.shards, |_, shard| shard.finish_verdicts(now_ns));
+        let (needs, now) = (&self.needs, self.clock.now);
+        gate.each(&mut self.shards, |_, shard| shard.finish_verdicts(now, &needs.hold));
         if gate.is_shut() {
             return;
         }

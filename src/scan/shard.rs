@@ -170,7 +170,7 @@ impl Shard {
     }
 
     /// Follows the TCP segments kept so far, connection by connection.
-    pub fn follow(&mut self, needs: &ShardNeeds, now_ns: i64) {
+    pub fn follow(&mut self, needs: &ShardNeeds, now: Moment) {
         let (turns, keep) = (std::mem::take(&mut self.turns), std::mem::take(&mut self.keep));
         if needs.ws {
             self.outs.clear();
@@ -199,7 +199,7 @@ impl Shard {
         self.turns.start();
         self.next_row += self.keep.segments.len() as u64;
         if needs.verdicts {
-            self.verdicts.expire(now_ns, self.next_row, &needs.hold, &mut self.judgements);
+            self.verdicts.expire(now, &needs.hold, &mut self.judgements);
             for flow in self.verdicts.rested.drain(..) {
                 self.connections.rest(flow as usize);
             }
@@ -361,7 +361,7 @@ impl Shard {
         } else {
             flow.0
         };
-        let kept = self.keep.add(place + at, record, frame, chunk, tcp);
+        let kept = self.keep.add(place + at, decoded.moment(at as usize), record, frame, chunk, tcp);
         let mut turn = Turn::new(kept, flow, sender);
         (turn.replaces, turn.copy) = (replaces, copy.map(|copy| copy.kind));
         Some((member, turn))
@@ -372,7 +372,7 @@ impl Shard {
         let Turn { at, flow, sender, copy, .. } = *turn;
         let index = flow.0 as usize;
         if turn.replaces != FlowRef::NONE {
-            self.verdicts.finish_one(turn.replaces.0, kept.time_ns, &mut self.judgements);
+            self.verdicts.finish_one(turn.replaces.0, keep.moment(kept), &needs.hold, &mut self.judgements);
         }
         // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
         let is_copy = matches!(copy, Some(CopyKind::SameInterface | CopyKind::RouterHop));
@@ -401,7 +401,7 @@ impl Shard {
         }
         if needs.verdicts && is_whole {
             let story = needs.stories.then_some(StoryPlace { file: kept.file, is_copy });
-            self.verdicts.on_segment(flow.0, &segment, story, &mut self.judgements);
+            self.verdicts.on_segment(flow.0, &segment, story, &needs.hold, &mut self.judgements);
         } else if needs.verdicts {
             self.verdicts.on_broken(row, &mut self.judgements);
         }
@@ -412,7 +412,8 @@ impl Shard {
         let quote = Quote::of(decoded, at, needs)?;
         let flow = self.flows.find(quote.stand_in.flow_hash, &quote.key).unwrap_or(FlowRef::NONE);
         let slot = self.streams.slot(quote.stand_in.flow_hash, (quote.key.low, quote.key.high));
-        let kept = self.keep.add_quote(place + (at & !QUOTED), &quote, slot);
+        let at = at & !QUOTED;
+        let kept = self.keep.add_quote(place + at, decoded.moment(at as usize), &quote, slot);
         Some((slot, Turn::new(kept | QUOTED, flow, quote.sender)))
     }
 
@@ -424,6 +425,9 @@ impl Shard {
         }
         if turn.flow == FlowRef::NONE {
             return;
+        }
+        if needs.verdicts {
+            self.verdicts.catch_up(turn.flow.0, quote.at, &needs.hold, &mut self.judgements);
         }
         if needs.stories && quote.is_unreachable && quote.seq.is_some() {
             self.verdicts.on_icmp_unreachable(turn.flow.0, quote.sender, quote.mark);
@@ -455,8 +459,8 @@ impl Shard {
     }
 
     /// Judges everything that still waits, with what is known.
-    pub fn finish_verdicts(&mut self, now_ns: i64) {
-        self.verdicts.finish(now_ns, &mut self.judgements);
+    pub fn finish_verdicts(&mut self, now: Moment, limits: &HoldLimits) {
+        self.verdicts.finish(now, limits, &mut self.judgements);
     }
 
     /// Ends the stories; everything must be judged.
