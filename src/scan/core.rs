@@ -304,6 +304,12 @@ impl Core {
             self.tcp_hold.add_found(&self.shards);
             if is_judged {
                 self.tcp_hold.judge(&mut self.shards);
+                // An eighth more than may wait, so that not all connections are looked at every time.
+                let most = self.needs.hold.rows.saturating_add(self.needs.hold.rows / 8);
+                if self.tcp_hold.waiting_rows() > most {
+                    self.shards.iter_mut().for_each(|shard| shard.expire_all(&self.needs, now));
+                    self.tcp_hold.judge(&mut self.shards);
+                }
             }
             self.tcp_hold.release(sink, is_judged, false);
         } else {

@@ -200,9 +200,19 @@ impl Shard {
         self.next_row += self.keep.segments.len() as u64;
         if needs.verdicts {
             self.verdicts.expire(now, &needs.hold, &mut self.judgements);
-            for flow in self.verdicts.rested.drain(..) {
-                self.connections.rest(flow as usize);
-            }
+            self.rest_connections();
+        }
+    }
+
+    /// Gives out all rows that waited too long.
+    pub fn expire_all(&mut self, needs: &ShardNeeds, now: Moment) {
+        self.verdicts.expire_all(now, &needs.hold, &mut self.judgements);
+        self.rest_connections();
+    }
+
+    fn rest_connections(&mut self) {
+        for flow in self.verdicts.rested.drain(..) {
+            self.connections.rest(flow as usize);
         }
     }
 

@@ -156,6 +156,19 @@ impl TcpHold {
             sink.put_out(batch.columns);
         }
     }
+
+    /// Rows from the first one on that waits.
+    pub fn waiting_rows(&mut self) -> u64 {
+        let mut before = self.base;
+        for batch in &mut self.batches {
+            let judged = batch.judged();
+            before += judged as u64;
+            if judged < batch.columns.rows {
+                break;
+            }
+        }
+        self.next_row.saturating_sub(before)
+    }
 }
 
 fn subject(record: &Record, frame: &Frame) -> RowSubject {

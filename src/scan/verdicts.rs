@@ -11,8 +11,7 @@ use crate::analyze::{
     Evidence, HoldLimits, Judgement, Mark, Moment, Story, Verdict, VerdictConnection, VerdictSummary,
 };
 
-/// Quiet connections are looked at this often, in capture time; or when an eighth of the frames has passed that a row may
-/// wait.
+/// Quiet connections are looked at this often, in capture time.
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
 /// A connection that nothing was heard of for this long is put to rest.
 const QUIET_NS: i64 = 2_000_000_000;
@@ -91,8 +90,7 @@ pub(super) struct Verdicts {
     closed: VecDeque<(u32, i64)>,
     /// Flows that were put to rest since they were last asked for.
     pub rested: Vec<u32>,
-    /// When all of them were looked at.
-    expired: Option<Moment>,
+    next_expiry_ns: Option<i64>,
 }
 
 impl Verdicts {
@@ -164,36 +162,23 @@ impl Verdicts {
     /// Gives out rows that waited too long, and puts connections to rest that are quiet. Nothing depends on when or how often
     /// this is done, but for memory.
     pub fn expire(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
-        let Self { slots, rested, .. } = self;
-        // Says whether the connection stays active.
-        let mut look_at = |flow: u32| {
-            let Some(live) = slots.at_work(flow as usize) else { return false };
-            live.catch_up(now, limits, out);
-            live.connection.shrink(now);
-            live.is_active = live.connection.is_waiting() || now.ns.saturating_sub(live.last_ns) < live.patience_ns();
-            if !live.is_active {
-                if let Some(story) = &mut live.story {
-                    story.rest();
-                }
-                slots.rest(flow as usize);
-                rested.push(flow);
-                return false;
-            }
-            true
-        };
         while let Some((flow, closed_ns)) = self.closed.front().copied() {
             if now.ns.saturating_sub(closed_ns) < CLOSED_NS {
                 break;
             }
             self.closed.pop_front();
-            look_at(flow);
+            look_at(&mut self.slots, &mut self.rested, flow, now, limits, out);
         }
-        let often = HoldLimits { rows: limits.rows / 8, time_ns: EXPIRE_EVERY_NS - 1 };
-        if self.expired.is_some_and(|expired| !now.is_beyond(expired, &often)) {
-            return;
+        if self.next_expiry_ns.is_none_or(|next| now.ns >= next) {
+            self.expire_all(now, limits, out);
         }
-        self.expired = Some(now);
-        self.active.retain(|flow| look_at(*flow));
+    }
+
+    /// The same at once, whenever it was done last.
+    pub fn expire_all(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        let Self { slots, rested, active, .. } = self;
+        self.next_expiry_ns = Some(now.ns.saturating_add(EXPIRE_EVERY_NS));
+        active.retain(|flow| look_at(slots, rested, *flow, now, limits, out));
     }
 
     /// The connection is over: another one has taken its ports.
@@ -231,6 +216,30 @@ impl Touch for Live {
     fn touch(&self) -> u32 {
         self.connection.touch() ^ self.story.as_ref().map_or(0, |story| story.touch())
     }
+}
+
+/// Gives out what waited too long of a flow's connection, and puts it to rest where it is quiet; says whether it stays active.
+fn look_at(
+    slots: &mut Slots<Live>,
+    rested: &mut Vec<u32>,
+    flow: u32,
+    now: Moment,
+    limits: &HoldLimits,
+    out: &mut Vec<(u64, Judgement)>,
+) -> bool {
+    let Some(live) = slots.at_work(flow as usize) else { return false };
+    live.catch_up(now, limits, out);
+    live.connection.shrink(now);
+    live.is_active = live.connection.is_waiting() || now.ns.saturating_sub(live.last_ns) < live.patience_ns();
+    if !live.is_active {
+        if let Some(story) = &mut live.story {
+            story.rest();
+        }
+        slots.rest(flow as usize);
+        rested.push(flow);
+        return false;
+    }
+    true
 }
 
 fn is_over(ends: u8) -> bool {

@@ -96,6 +96,15 @@ impl Tape {
         self.ip(self.packets.len() as u16, 1, from, to, &body, 0);
     }
 
+    /// A router's ICMP error about a segment of the near end: 1 "unreachable", 4 "fragmentation needed".
+    fn refuse(&mut self, port: u16, code: u8, seq: u32) {
+        let mut body = vec![3, code, 0, 0, 0, 0, 2, 0];
+        body.extend([0x45, 0, 0, 40, 0, 9, 0x40, 0, 60, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        body.extend([port, 80].map(u16::to_be_bytes).concat());
+        body.extend(seq.to_be_bytes());
+        self.ip(self.packets.len() as u16, 1, [10, 0, 0, 5], [10, 0, 0, 1], &body, 0);
+    }
+
     fn filler(&mut self, frames: usize) {
         for _ in 0..frames {
             self.ip(self.packets.len() as u16, 17, [10, 0, 0, 8], [10, 0, 0, 9], &[0, 9, 0, 9, 0, 8, 0, 0], 0);
@@ -138,19 +147,25 @@ impl Tape {
     }
 
     fn read(&self, limits: (u64, i64), cuts: &[usize], windows: &mut dyn FnMut() -> usize) -> Rows {
-        rows(self.files(cuts), limits, windows)
+        rows(self.files(cuts), limits, 0, windows)
     }
 }
 
 type Rows = Vec<(TableId, RecordBatch)>;
 
-/// All rows of a capture that is worked on in windows of the sizes that `next_size` gives, each followed at once.
-fn rows(inputs: Vec<Input>, (hold_frames, hold_ns): (u64, i64), next_size: &mut dyn FnMut() -> usize) -> Rows {
+/// All rows of a capture that is worked on in windows of the sizes that `next_size` gives. TCP is followed whenever there are
+/// so many `segments`.
+fn rows(
+    inputs: Vec<Input>,
+    (hold_frames, hold_ns): (u64, i64),
+    segments: usize,
+    next_size: &mut dyn FnMut() -> usize,
+) -> Rows {
     let mut options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
     (options.limits.hold_frames, options.limits.hold_ns) = (hold_frames, hold_ns);
     let mut engine = Engine::new(inputs, &options, &TABLES.map(ScanRequest::new)).unwrap();
-    engine.core.fewest_segments = 0;
-    engine.core.most_segments = 0;
+    engine.core.fewest_segments = segments;
+    engine.core.most_segments = segments;
     engine.core.shards.iter_mut().for_each(|shard| shard.keep_idle(0));
     let stop = AtomicBool::new(false);
     let mut batches = Vec::new();
@@ -221,6 +236,10 @@ fn read_in_any_pieces(tape: &Tape, limits: (u64, i64), what: &str) -> Rows {
     }
     let mut dice = Dice(77);
     assert_same(&whole, &tape.read(limits, &[], &mut || 1 + dice.roll(40) as usize), &format!("{what}, any windows"));
+    for segments in [10, 64] {
+        let followed = rows(tape.files(&[]), limits, segments, &mut || 1 + dice.roll(7) as usize);
+        assert_same(&whole, &followed, &format!("{what}, {segments} segments at a time"));
+    }
     let is_in_order = tape.packets.is_sorted_by_key(|(time_ns, ..)| *time_ns);
     for step in [1, 3, 50].into_iter().filter(|_| is_in_order) {
         let is_cut = |at: &usize| at % step == step / 2 && !tape.has_copies_across(*at);
@@ -319,6 +338,11 @@ fn any_tape(seed: u64, jumps_back: bool) -> Tape {
         match dice.roll(40) {
             0 => tape.dns(dice.roll(3) as u16, dice.roll(2) == 0),
             1 => tape.ping(dice.roll(3) as u16, dice.roll(2) == 0),
+            2 => {
+                let one = dice.roll(3) as usize;
+                let code = [1, 4][dice.roll(2) as usize];
+                tape.refuse(5_000 + one as u16, code, talks[one].next[0].saturating_sub(500));
+            }
             _ => {}
         }
         let one = dice.roll(3) as usize;
@@ -388,8 +412,23 @@ fn any_tape(seed: u64, jumps_back: bool) -> Tape {
 
 #[test]
 fn whatever_happens_the_rows_are_the_same_wherever_windows_and_files_end() {
-    for seed in 0..24 {
+    let mut told = std::collections::BTreeSet::new();
+    for seed in 0..12 {
         let limits = [(100, 10 * SECOND), (262_144, 10 * SECOND), (20, SECOND)][seed as usize % 3];
-        read_in_any_pieces(&any_tape(seed, seed % 2 == 1), limits, &format!("seed {seed}"));
+        let rows = read_in_any_pieces(&any_tape(seed, seed % 2 == 1), limits, &format!("seed {seed}"));
+        let verdicts = rows.iter().filter(|(table, _)| *table == TableId::Tcp);
+        told.extend(verdicts.map(|(_, row)| value(row, "verdict") + " " + &value(row, "outcome")));
+    }
+    for what in [
+        "new ",
+        "retransmit needed",
+        "retransmit spurious",
+        "retransmit unknown",
+        "reordered ",
+        "network_duplicate ",
+        "capture_duplicate ",
+        "keep_alive ",
+    ] {
+        assert!(told.contains(what), "{what}: {told:?}");
     }
 }
