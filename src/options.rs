@@ -93,9 +93,9 @@ pub struct Limits {
     pub flows: usize,
     /// Bytes of IP fragments that are held until their datagram is whole; the oldest datagram goes first.
     pub fragment_bytes: usize,
-    /// Frames a row may wait for later evidence.
+    /// Frames of the capture that a row may wait for later evidence; what comes after them does not count for it.
     pub hold_frames: u64,
-    /// Nanoseconds of capture time a row may wait for later evidence.
+    /// Nanoseconds of capture time that a row may wait for later evidence; likewise.
     pub hold_ns: i64,
 }
 

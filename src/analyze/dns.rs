@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::{HoldLimits, Moment};
 use crate::wire::{DnsMessage, Ip, Question};
 
 /// An answered query waits this long for a second response.
@@ -22,6 +23,7 @@ pub(crate) struct DnsPlace {
     pub server: (Ip, u16),
     pub vni: Option<u32>,
     pub interface: u32,
+    pub at: Moment,
 }
 
 /// A query and its response; or a response whose query was not captured.
@@ -32,15 +34,31 @@ pub(crate) struct Transaction {
     pub message: DnsMessage,
     pub has_query: bool,
     pub response: Option<(u64, Option<i64>, DnsMessage)>,
+    answered: Option<Moment>,
     pub retry_count: u32,
     pub duplicate_count: u32,
 }
 
 impl Transaction {
+    fn new(place: DnsPlace, message: DnsMessage) -> Self {
+        Self { place, message, has_query: false, response: None, answered: None, retry_count: 0, duplicate_count: 0 }
+    }
+
     /// Query to response.
     pub fn rtt_ns(&self) -> Option<i64> {
         let (_, answered_ns, _) = self.response.as_ref().filter(|_| self.has_query)?;
         Some(answered_ns.as_ref()? - self.place.time_ns?)
+    }
+
+    /// Whether nothing counts for it any more; once true, that stays so.
+    fn is_over(&self, now: Moment, limits: &HoldLimits) -> bool {
+        let waited = HoldLimits { rows: limits.rows, time_ns: DUPLICATE_NS };
+        match self.answered {
+            _ if !self.has_query => true,
+            None => now.is_beyond(self.place.at, limits),
+            // Counted in frames, it waits no longer for a second response than it did for the first.
+            Some(answered) => now.is_beyond(Moment { frame: self.place.at.frame, ..answered }, &waited),
+        }
     }
 }
 
@@ -69,9 +87,14 @@ pub(crate) struct DnsTracker {
     open: HashMap<Key, u64>,
     asked: HashMap<(Ip, Question), Asked>,
     held: crate::flow::HoldQueue<Transaction>,
+    limits: HoldLimits,
 }
 
 impl DnsTracker {
+    pub fn new(limits: HoldLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     pub fn on_message(&mut self, place: DnsPlace, message: DnsMessage) {
         let key = key_of(&place, &message);
         if message.is_response() {
@@ -79,8 +102,7 @@ impl DnsTracker {
             return;
         }
         let question = key.4.clone();
-        let transaction =
-            Transaction { place, message, has_query: true, response: None, retry_count: 0, duplicate_count: 0 };
+        let transaction = Transaction { has_query: true, ..Transaction::new(place, message) };
         let number = self.held.push(transaction);
         self.open.insert(key, number);
         let Some(question) = question else { return };
@@ -105,15 +127,19 @@ impl DnsTracker {
         if let Some(asked) = key.4.clone().and_then(|question| self.asked.get_mut(&(place.client.0, question))) {
             asked.is_answered = true;
         }
-        if let Some(transaction) = self.open.get(&key).and_then(|number| self.held.get_mut(*number)) {
-            match transaction.response {
-                Some(_) => transaction.duplicate_count += 1,
-                None => transaction.response = Some((place.frame_no, place.time_ns, message)),
+        let query = self.open.get(&key).and_then(|number| self.held.get_mut(*number));
+        // One that is over may have been given out by now or not.
+        if let Some(transaction) = query.filter(|query| !query.is_over(place.at, &self.limits)) {
+            if transaction.response.is_some() {
+                transaction.duplicate_count += 1;
+            } else {
+                transaction.response = Some((place.frame_no, place.time_ns, message));
+                transaction.answered = Some(place.at);
             }
             return;
         }
         let response = Some((place.frame_no, place.time_ns, message.clone()));
-        self.held.push(Transaction { place, message, has_query: false, response, retry_count: 0, duplicate_count: 0 });
+        self.held.push(Transaction { response, ..Transaction::new(place, message) });
     }
 
     fn make_room(&mut self) {
@@ -126,23 +152,10 @@ impl DnsTracker {
         }
     }
 
-    /// Hands out what nothing can change any more at `now_ns`; everything where the capture has ended (`None`).
-    pub fn release(
-        &mut self,
-        now_ns: Option<i64>,
-        lost_after_ns: i64,
-        max_held: u64,
-        mut out: impl FnMut(&Transaction),
-    ) {
+    /// Hands out what nothing can change any more after `now`; everything where the capture has ended (`None`).
+    pub fn release(&mut self, now: Option<Moment>, mut out: impl FnMut(&Transaction)) {
         while let Some(first) = self.held.front() {
-            let is_over = match (now_ns, first.place.time_ns) {
-                (Some(now), Some(sent)) if first.has_query => {
-                    let patience = first.rtt_ns().map_or(lost_after_ns, |rtt| rtt.saturating_add(DUPLICATE_NS));
-                    now.saturating_sub(sent) > patience
-                }
-                _ => true,
-            };
-            if !is_over && self.held.len() <= max_held {
+            if now.is_some_and(|now| !first.is_over(now, &self.limits)) {
                 return;
             }
             let number = self.held.front_number();
@@ -183,6 +196,7 @@ mod tests {
             server: end,
             vni: None,
             interface: 0,
+            at: Moment { ns: time_ns, frame: frame_no },
         }
     }
 
@@ -198,7 +212,7 @@ mod tests {
 
     fn all(mut tracker: DnsTracker) -> Vec<Told> {
         let mut rows = Vec::new();
-        tracker.release(None, 0, 0, |done| {
+        tracker.release(None, |done| {
             let response = done.response.as_ref().map(|response| response.0);
             rows.push((done.place.frame_no, response, done.rtt_ns(), done.retry_count, done.duplicate_count));
         });
@@ -238,9 +252,43 @@ mod tests {
         tracker.on_message(place(2, 10), message(2, 0x100, "other"));
         tracker.on_message(place(3, 20), message(2, 0x8180, "other"));
         let mut count = 0;
-        tracker.release(Some(9 * SECOND), 10 * SECOND, 100, |_| count += 1);
+        let at = |ns| Some(Moment { ns, frame: 4 });
+        tracker.release(at(9 * SECOND), |_| count += 1);
         assert_eq!(count, 0, "the first may still be answered");
-        tracker.release(Some(11 * SECOND), 10 * SECOND, 100, |_| count += 1);
+        tracker.release(at(11 * SECOND), |_| count += 1);
         assert_eq!(count, 2);
+    }
+
+    #[test]
+    fn what_comes_later_than_it_may_never_counts_whenever_rows_are_handed_out() {
+        let limits = HoldLimits { rows: 100, time_ns: 10 * SECOND };
+        // Frames and seconds from a query to its first response, and from there to the second.
+        for (first, second, is_counted) in [
+            ((99, 9), (1, 1), (true, true)),
+            ((100, 10), (0, 1), (true, true)),
+            ((100, 10), (1, 1), (true, false)),
+            ((99, 9), (1, 2), (true, false)),
+            ((101, 1), (1, 1), (false, false)),
+            ((9, 11), (1, 1), (false, false)),
+        ] {
+            for is_often in [false, true] {
+                let mut tracker = DnsTracker::new(limits);
+                let mut rows = Vec::new();
+                tracker.on_message(place(1, 0), message(1, 0x100, "svc"));
+                let (mut frame, mut time) = (1, 0);
+                for (frames, seconds) in [first, second] {
+                    (frame, time) = (frame + frames, time + seconds * SECOND);
+                    if is_often {
+                        tracker.release(Some(Moment { ns: time, frame: frame - 1 }), |done| rows.push(done.clone()));
+                    }
+                    tracker.on_message(place(frame, time), message(1, 0x8180, "svc"));
+                }
+                tracker.release(None, |done| rows.push(done.clone()));
+                let query = rows.first().map(|query| (query.response.is_some(), query.duplicate_count > 0));
+                assert_eq!(query, Some(is_counted), "{first:?} {second:?}");
+                let strays = usize::from(!is_counted.0) + usize::from(!is_counted.1);
+                assert_eq!(rows.len(), 1 + strays, "{first:?} {second:?}");
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ mod event_list;
 pub(crate) mod frozen;
 mod holes;
 mod links;
+mod moment;
 mod pause;
 mod probe;
 mod recent;
@@ -20,6 +21,7 @@ pub(crate) use connection::{Connection, SeenSegment, Side};
 pub(crate) use dns::{DnsPlace, DnsTracker, Transaction as DnsTransaction};
 pub(crate) use duplicates::{Copy, CopyFinder, CopyKind, Sighting};
 pub(crate) use links::{Links, LldpPort, PfcAgreement, agreement};
+pub(crate) use moment::{HoldLimits, Moment};
 pub(crate) use pause::{PauseInterval, PauseTracker};
 pub(crate) use probe::{Probe, ProbeTracker};
 pub use roce::RoceEndpoint;
@@ -29,7 +31,7 @@ pub(crate) use roce::{
 };
 pub(crate) use tcp_story::{Event as StoryEvent, EventKind, Frames, Mark, Quantiles, SideStory, Story, StorySummary};
 pub(crate) use tcp_verdict::{
-    Cause, Connection as VerdictConnection, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome,
-    Summary as VerdictSummary, Vantage, Verdict,
+    Cause, Connection as VerdictConnection, DirectionSummary, Evidence, Judgement, Outcome, Summary as VerdictSummary,
+    Vantage, Verdict,
 };
 pub(crate) use tcp_wireshark::{WsFlags, WsRow, WsStream, starts_new_stream};

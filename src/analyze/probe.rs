@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::{HoldLimits, Moment};
 use crate::wire::Ip;
 
 /// An answered request waits this long for further replies (`ping` calls them DUP!).
@@ -22,11 +23,25 @@ pub(crate) struct Probe {
     pub ip_bytes: u32,
     pub vni: Option<u32>,
     pub interface: u32,
+    pub at: Moment,
+    pub replied: Option<Moment>,
     pub reply_frame_no: Option<u64>,
     pub reply_ttl: Option<u8>,
     pub rtt_ns: Option<i64>,
     pub error_frame_no: Option<u64>,
     pub duplicate_count: u32,
+}
+
+impl Probe {
+    /// Whether nothing counts for it any more; once true, that stays so.
+    fn is_over(&self, now: Moment, limits: &HoldLimits) -> bool {
+        let waited = HoldLimits { rows: limits.rows, time_ns: DUPLICATE_NS };
+        match self.replied {
+            None => now.is_beyond(self.at, limits),
+            // Counted in frames, it waits no longer for further replies than it did for the first.
+            Some(replied) => now.is_beyond(Moment { frame: self.at.frame, ..replied }, &waited),
+        }
+    }
 }
 
 type ProbeKey = (Ip, Ip, u16, u16, Option<u32>, u32);
@@ -40,9 +55,14 @@ pub(crate) struct ProbeTracker {
     open: HashMap<ProbeKey, u64>,
     open_in_flow: HashMap<ReplyKey, u64>,
     held: crate::flow::HoldQueue<Probe>,
+    limits: HoldLimits,
 }
 
 impl ProbeTracker {
+    pub fn new(limits: HoldLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     pub fn on_request(&mut self, probe: Probe) {
         let (key, reply_key) = (key_of(&probe), reply_key_of(&probe));
         let number = self.held.push(probe);
@@ -66,10 +86,16 @@ impl ProbeTracker {
         frame_no: u64,
         time_ns: Option<i64>,
         ttl: u8,
+        at: Moment,
     ) {
         let key = (requester, target, echo.0, echo.1, vni, interface);
-        let in_flow = || self.open_in_flow.get(&(flow_id?, requester, echo.0, echo.1));
-        let number = self.open.get(&key).or_else(in_flow).copied();
+        let in_flow = flow_id.and_then(|flow_id| self.open_in_flow.get(&(flow_id, requester, echo.0, echo.1)));
+        let waiting = [self.open.get(&key), in_flow].into_iter().flatten().copied();
+        let limits = self.limits;
+        let number = waiting.into_iter().find(|number| {
+            // One that is over may have been given out by now or not.
+            self.held.get_mut(*number).is_some_and(|probe| !probe.is_over(at, &limits))
+        });
         let Some(probe) = number.and_then(|number| self.held.get_mut(number)) else { return };
         if probe.reply_frame_no.is_some() {
             probe.duplicate_count += 1;
@@ -77,10 +103,12 @@ impl ProbeTracker {
         }
         probe.reply_frame_no = Some(frame_no);
         probe.reply_ttl = Some(ttl);
+        probe.replied = Some(at);
         probe.rtt_ns = time_ns.zip(probe.time_ns).map(|(reply, request)| reply - request);
     }
 
     /// An ICMP error that quotes a request.
+    #[expect(clippy::too_many_arguments, reason = "as of a reply")]
     pub fn on_error(
         &mut self,
         requester: Ip,
@@ -89,25 +117,19 @@ impl ProbeTracker {
         vni: Option<u32>,
         interface: u32,
         frame_no: u64,
+        at: Moment,
     ) {
         let key = (requester, target, echo.0, echo.1, vni, interface);
-        if let Some(probe) = self.open.get(&key).and_then(|number| self.held.get_mut(*number)) {
+        let probe = self.open.get(&key).and_then(|number| self.held.get_mut(*number));
+        if let Some(probe) = probe.filter(|probe| !probe.is_over(at, &self.limits)) {
             probe.error_frame_no.get_or_insert(frame_no);
         }
     }
 
-    /// Hands out what nothing can change any more at `now_ns`; everything where the capture has ended (`None`).
-    pub fn release(&mut self, now_ns: Option<i64>, lost_after_ns: i64, max_held: u64, mut out: impl FnMut(Probe)) {
+    /// Hands out what nothing can change any more after `now`; everything where the capture has ended (`None`).
+    pub fn release(&mut self, now: Option<Moment>, mut out: impl FnMut(Probe)) {
         while let Some(probe) = self.held.front() {
-            let is_over = match (now_ns, probe.time_ns) {
-                (Some(now), Some(sent)) => {
-                    let waited = now.saturating_sub(sent);
-                    let patience = probe.rtt_ns.map_or(lost_after_ns, |rtt| rtt.saturating_add(DUPLICATE_NS));
-                    waited > patience
-                }
-                _ => true,
-            };
-            if !is_over && self.held.len() <= max_held {
+            if now.is_some_and(|now| !probe.is_over(now, &self.limits)) {
                 return;
             }
             let number = self.held.front_number();
@@ -138,6 +160,10 @@ mod tests {
 
     const A: Ip = Ip::NONE;
 
+    fn at(frame: u64, ns: i64) -> Moment {
+        Moment { ns, frame }
+    }
+
     fn request(frame_no: u64, time_ns: i64, sequence: u16) -> Probe {
         Probe {
             file: 0,
@@ -152,6 +178,8 @@ mod tests {
             ip_bytes: 84,
             vni: None,
             interface: 0,
+            at: at(frame_no, time_ns),
+            replied: None,
             reply_frame_no: None,
             reply_ttl: None,
             rtt_ns: None,
@@ -165,11 +193,11 @@ mod tests {
         let mut tracker = ProbeTracker::default();
         tracker.on_request(request(1, 0, 1));
         tracker.on_request(request(2, 1_000, 2));
-        tracker.on_reply(A, A, (7, 2), None, 0, None, 3, Some(1_500), 64);
+        tracker.on_reply(A, A, (7, 2), None, 0, None, 3, Some(1_500), 64, at(3, 1_500));
         let mut rows = Vec::new();
-        tracker.release(Some(2_000_000_000), 10_000_000_000, 1_000, |probe| rows.push(probe.frame_no));
+        tracker.release(Some(at(3, 2_000_000_000)), |probe| rows.push(probe.frame_no));
         assert!(rows.is_empty(), "the first may still be answered");
-        tracker.release(Some(10_000_000_001), 10_000_000_000, 1_000, |probe| rows.push(probe.frame_no));
+        tracker.release(Some(at(3, 10_000_000_001)), |probe| rows.push(probe.frame_no));
         assert_eq!(rows, [1, 2]);
     }
 
@@ -178,10 +206,44 @@ mod tests {
         let mut tracker = ProbeTracker::default();
         tracker.on_request(request(1, 0, 1));
         for frame_no in 2..5 {
-            tracker.on_reply(A, A, (7, 1), None, 0, None, frame_no, Some(frame_no as i64 * 100), 64);
+            let time_ns = frame_no as i64 * 100;
+            tracker.on_reply(A, A, (7, 1), None, 0, None, frame_no, Some(time_ns), 64, at(frame_no, time_ns));
         }
         let mut rows = Vec::new();
-        tracker.release(None, 0, 0, |probe| rows.push((probe.reply_frame_no, probe.rtt_ns, probe.duplicate_count)));
+        tracker.release(None, |probe| rows.push((probe.reply_frame_no, probe.rtt_ns, probe.duplicate_count)));
         assert_eq!(rows, [(Some(2), Some(200), 2)]);
+    }
+
+    #[test]
+    fn what_comes_later_than_it_may_never_counts_whenever_rows_are_handed_out() {
+        const SECOND: i64 = 1_000_000_000;
+        let limits = HoldLimits { rows: 100, time_ns: 10 * SECOND };
+        // Frames and seconds from a request to its first reply, and from there to the second.
+        for (first, second, is_counted) in [
+            ((100, 10), (0, 1), (true, true)),
+            ((100, 10), (1, 1), (true, false)),
+            ((99, 9), (1, 2), (true, false)),
+            ((101, 1), (1, 1), (false, false)),
+            ((9, 11), (1, 1), (false, false)),
+        ] {
+            for is_often in [false, true] {
+                let mut tracker = ProbeTracker::new(limits);
+                let mut rows = Vec::new();
+                tracker.on_request(Probe { flow_id: Some(3), ..request(1, 0, 1) });
+                let (mut frame, mut time) = (1, 0);
+                for (frames, seconds) in [first, second] {
+                    (frame, time) = (frame + frames, time + seconds * SECOND);
+                    if is_often {
+                        tracker.release(Some(at(frame - 1, time)), |probe| rows.push(probe));
+                    }
+                    tracker.on_reply(A, A, (7, 1), None, 0, Some(3), frame, Some(time), 64, at(frame, time));
+                    tracker.on_error(A, A, (7, 1), None, 0, frame, at(frame, time));
+                }
+                tracker.release(None, |probe| rows.push(probe));
+                let told = rows.iter().map(|row| (row.reply_frame_no.is_some(), row.duplicate_count > 0));
+                assert_eq!(told.collect::<Vec<_>>(), [is_counted], "{first:?} {second:?}");
+                assert_eq!(rows[0].error_frame_no.is_some(), is_counted.0, "{first:?} {second:?}");
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What TCP analyzers are told of one segment. No clock, no I/O: time arrives here.
 
+use super::Moment;
+
 /// The FIN bit of the TCP flags (RFC 9293 3.1).
 pub const FIN: u16 = 0x01;
 /// The SYN bit of the TCP flags.
@@ -18,6 +20,8 @@ pub struct Segment<'a> {
     pub frame_no: u64,
     /// Capture time, nanoseconds since 1970-01-01 UTC.
     pub time_ns: i64,
+    /// How far the capture had come with it.
+    pub at: Moment,
     /// Which end sent it: 0 or 1.
     pub dir: u8,
     /// Sequence number on the wire.

@@ -41,10 +41,6 @@ impl<R> HoldQueue<R> {
         self.base += 1;
         Some(row)
     }
-
-    pub fn len(&self) -> u64 {
-        self.rows.len() as u64
-    }
 }
 
 #[cfg(test)]
@@ -58,7 +54,7 @@ mod tests {
         *queue.get_mut(numbers[1]).unwrap() = "B";
         assert_eq!(queue.pop(), Some("a"));
         assert_eq!(queue.get_mut(numbers[0]), None);
-        assert_eq!((queue.front_number(), queue.pop(), queue.len()), (1, Some("B"), 1));
+        assert_eq!((queue.front_number(), queue.pop(), queue.front()), (1, Some("B"), Some(&"c")));
         assert_eq!(queue.push("d"), 3);
         assert_eq!(queue.get_mut(9), None);
     }

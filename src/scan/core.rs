@@ -109,6 +109,7 @@ pub(crate) struct Core {
     needs_flows: bool,
     has_checksums: bool,
     tcp_hold: TcpHold,
+    pub fewest_segments: usize,
     pub most_segments: usize,
     /// `None` where no table needs it.
     pub roce: Option<RoceStage>,
@@ -134,6 +135,7 @@ pub(crate) struct Context<'a> {
 
 impl Core {
     pub fn new(options: &Options, sinks: Sinks, needs_flows: bool, stored_bytes: Option<u64>) -> Self {
+        let hold = HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns };
         let has_quality = sinks.capture_quality.is_some();
         let config = DecodeConfig::new(options);
         let attic_file = Arc::<AtticFile>::default();
@@ -154,7 +156,7 @@ impl Core {
                     .is_some_and(|sink| sink.wants("duplicate_of") || sink.wants("duplicate_kind")),
             verdicts: stories || sinks.tcp.as_ref().is_some_and(|sink| VERDICT_COLUMNS.iter().any(|c| sink.wants(c))),
             stories,
-            hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
+            hold,
             hasher: config.hasher.clone(),
         };
         Self {
@@ -178,8 +180,8 @@ impl Core {
             next_stream_id: 0,
             tcp_places: Vec::new(),
             kept_frames: 0,
-            probes: ProbeTracker::default(),
-            dns: DnsTracker::default(),
+            probes: ProbeTracker::new(hold),
+            dns: DnsTracker::new(hold),
             tally: Tally::default(),
             clock: ClockOrder::default(),
             first_time_ns: None,
@@ -187,6 +189,7 @@ impl Core {
             needs_flows,
             has_checksums: options.checksums.is_on(stored_bytes),
             tcp_hold: TcpHold::default(),
+            fewest_segments: FEWEST_SEGMENTS,
             most_segments: MOST_SEGMENTS,
             needs,
             copies: Vec::new(),
@@ -213,7 +216,9 @@ impl Core {
         }
         self.latest_ns = window.records.iter().filter_map(|record| record.time()).max().max(self.latest_ns);
         let now_ns = self.latest_ns.unwrap_or(0);
-        let decoded = Decoded { window, chunks: &self.chunks[..used] };
+        let ClockOrder { latest_ns, first_frame, now, .. } = &self.clock;
+        let (now, first_frame) = (*now, *first_frame);
+        let decoded = Decoded { window, chunks: &self.chunks[..used], latest_ns, first_frame };
         if self.needs_flows {
             let hasher = (self.needs.streams || self.needs.verdicts).then_some(&self.needs.hasher);
             let starts = route(&decoded, &mut self.order, hasher);
@@ -262,19 +267,13 @@ impl Core {
         };
         if let Some(sink) = &mut self.sinks.probes {
             rows::follow_probes(&context, &mut self.probes);
-            let limits = &self.options.limits;
             let first = self.first_time_ns;
-            self.probes.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |probe| {
-                sink.push(rows::probe_row(&probe, first));
-            });
+            self.probes.release(Some(now), |probe| sink.push(rows::probe_row(&probe, first)));
         }
         if let Some(sink) = &mut self.sinks.dns {
             super::dns::follow(&context, &mut self.dns);
-            let limits = &self.options.limits;
             let first = self.first_time_ns;
-            self.dns.release(self.latest_ns, limits.hold_ns, limits.hold_frames, |done| {
-                sink.push(super::dns::row(done, first));
-            });
+            self.dns.release(Some(now), |done| sink.push(super::dns::row(done, first)));
         }
         let hold = Some(&mut self.tcp_hold).filter(|_| self.needs.ws);
         build(&context, &mut self.sinks, hold, self.needs.verdicts, gate.is_parallel());
@@ -294,7 +293,8 @@ impl Core {
         self.kept_frames += window.records.len() as u32;
         let kept: usize = self.shards.iter().map(Shard::kept_segments).sum();
         let connections: usize = self.shards.iter().map(Shard::active_connections).sum();
-        let wanted = connections.saturating_mul(SEGMENTS_PER_CONNECTION).clamp(FEWEST_SEGMENTS, self.most_segments);
+        let wanted = connections.saturating_mul(SEGMENTS_PER_CONNECTION);
+        let wanted = wanted.clamp(self.fewest_segments, self.most_segments);
         if kept >= wanted || self.kept_frames as usize > KEPT_FRAMES {
             self.follow(gate);
         }
@@ -302,8 +302,8 @@ impl Core {
 
     /// Follows the TCP segments kept so far, and gives out what is known of them then.
     fn follow(&mut self, gate: &mut Gate<'_, '_>) {
-        let (needs, now_ns) = (&self.needs, self.latest_ns.unwrap_or(0));
-        gate.each(&mut self.shards, |_, shard| shard.follow(needs, now_ns));
+        let (needs, now) = (&self.needs, self.clock.now);
+        gate.each(&mut self.shards, |_, shard| shard.follow(needs, now));
         if gate.is_shut() {
             return;
         }
@@ -313,8 +313,10 @@ impl Core {
             self.tcp_hold.add_found(&self.shards, gate.is_parallel());
             if is_judged {
                 self.tcp_hold.judge(&mut self.shards);
-                if self.tcp_hold.waiting_rows() > self.options.limits.hold_frames {
-                    self.shards.iter_mut().for_each(|shard| shard.finish_verdicts(now_ns));
+                // An eighth more than may wait, so that not all connections are looked at every time.
+                let most = self.needs.hold.rows.saturating_add(self.needs.hold.rows / 8);
+                if self.tcp_hold.waiting_rows() > most {
+                    self.shards.iter_mut().for_each(|shard| shard.expire_all(&self.needs, now));
                     self.tcp_hold.judge(&mut self.shards);
                 }
             }
@@ -414,14 +416,14 @@ impl Core {
         }
         if let Some(sink) = &mut self.sinks.probes {
             let first = self.first_time_ns;
-            self.probes.release(None, 0, 0, |probe| sink.push(rows::probe_row(&probe, first)));
+            self.probes.release(None, |probe| sink.push(rows::probe_row(&probe, first)));
         }
         if let Some(sink) = &mut self.sinks.dns {
             let first = self.first_time_ns;
-            self.dns.release(None, 0, 0, |done| sink.push(super::dns::row(done, first)));
+            self.dns.release(None, |done| sink.push(super::dns::row(done, first)));
         }
-        let now_ns = self.latest_ns.unwrap_or(0);
-        gate.each(&mut self.shards, |_, shard| shard.finish_verdicts(now_ns));
+        let (needs, now) = (&self.needs, self.clock.now);
+        gate.each(&mut self.shards, |_, shard| shard.finish_verdicts(now, &needs.hold));
         if gate.is_shut() {
             return;
         }

@@ -44,6 +44,7 @@ pub(super) fn follow(context: &Context<'_>, tracker: &mut DnsTracker) {
             server,
             vni: frame.layers.has(Layers::VNI).then_some(frame.vni),
             interface: record.interface,
+            at: context.decoded.moment(at),
         };
         tracker.on_message(place, message);
     }

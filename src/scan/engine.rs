@@ -332,6 +332,9 @@ impl Iterator for Scan {
 }
 
 #[cfg(test)]
+mod cuts;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::capture::WINDOW_RECORDS;

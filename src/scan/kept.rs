@@ -2,7 +2,7 @@
 
 use super::quoted::Quote;
 use crate::analyze::segment::{Checksum, Segment};
-use crate::analyze::{Mark, SeenSegment};
+use crate::analyze::{Mark, Moment, SeenSegment};
 use crate::capture::Record;
 use crate::wire::{ChecksumStatus, Chunk, Frame, TcpHeader};
 
@@ -14,6 +14,8 @@ pub(super) struct Kept {
     /// Place of its frame in the windows that are followed together.
     pub place: u32,
     pub time_ns: i64,
+    /// Of its [`Moment`].
+    latest_ns: i64,
     frame_no: u64,
     payload_bytes: u32,
     interface: u32,
@@ -30,6 +32,7 @@ pub(super) struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptQuote {
     pub mark: Mark,
+    pub at: Moment,
     pub slot: u32,
     pub sender: u8,
     /// `None` where less than its fixed part was quoted.
@@ -46,6 +49,8 @@ pub(super) struct Keep {
     pub segments: Vec<Kept>,
     pub quotes: Vec<KeptQuote>,
     sacks: Vec<(u32, u32)>,
+    /// Frames of the capture before place 0.
+    first_frame: u64,
 }
 
 impl Keep {
@@ -56,10 +61,19 @@ impl Keep {
     }
 
     /// Keeps a segment; returns its index.
-    pub fn add(&mut self, place: u32, record: &Record, frame: &Frame, chunk: &Chunk, tcp: &TcpHeader) -> u32 {
+    pub fn add(
+        &mut self,
+        place: u32,
+        at: Moment,
+        record: &Record,
+        frame: &Frame,
+        chunk: &Chunk,
+        tcp: &TcpHeader,
+    ) -> u32 {
+        self.first_frame = at.frame.saturating_sub(u64::from(place));
         let first = tcp.sack_at as usize;
         let sacks = chunk.sacks.get(first..first + usize::from(tcp.sack_count)).unwrap_or(&[]);
-        let mut kept = Kept::of(place, record, frame, tcp);
+        let mut kept = Kept::of(place, at, record, frame, tcp);
         (kept.tcp.sack_at, kept.tcp.sack_count) = (self.sacks.len() as u32, sacks.len() as u8);
         self.sacks.extend_from_slice(sacks);
         self.segments.push(kept);
@@ -67,13 +81,14 @@ impl Keep {
     }
 
     /// Keeps what an ICMP error quotes; returns its index. `slot`: the streams between its ends.
-    pub fn add_quote(&mut self, place: u32, quote: &Quote<'_>, slot: u32) -> u32 {
+    pub fn add_quote(&mut self, place: u32, at: Moment, quote: &Quote<'_>, slot: u32) -> u32 {
         let Quote { record, message, quoted, stand_in, sender, tcp, .. } = quote;
         self.quotes.push(KeptQuote {
             mark: Mark { file: record.file, frame_no: record.frame_no, time_ns: record.time_ns },
+            at,
             slot,
             sender: *sender,
-            segment: tcp.as_ref().map(|tcp| Kept::of(place, record, stand_in, tcp)),
+            segment: tcp.as_ref().map(|tcp| Kept::of(place, at, record, stand_in, tcp)),
             seq: quoted.seq,
             mtu: message.mtu,
             // "Fragmentation needed" is no refusal: the sender cuts its segments and goes on.
@@ -83,6 +98,11 @@ impl Keep {
             },
         });
         self.quotes.len() as u32 - 1
+    }
+
+    /// How far the capture had come with a segment.
+    pub fn moment(&self, kept: &Kept) -> Moment {
+        Moment { ns: kept.latest_ns, frame: self.first_frame + u64::from(kept.place) }
     }
 
     pub fn sacks(&self, kept: &Kept) -> &[(u32, u32)] {
@@ -96,6 +116,7 @@ impl Keep {
         Segment {
             frame_no: kept.frame_no,
             time_ns: kept.time_ns,
+            at: self.moment(kept),
             dir: sender,
             seq: tcp.seq,
             ack: tcp.ack,
@@ -141,11 +162,12 @@ impl Kept {
         self.tcp.seq ^ self.frame_no as u32 ^ u32::from(self.ttl)
     }
 
-    fn of(place: u32, record: &Record, frame: &Frame, tcp: &TcpHeader) -> Self {
+    fn of(place: u32, at: Moment, record: &Record, frame: &Frame, tcp: &TcpHeader) -> Self {
         Self {
             tcp: *tcp,
             place,
             time_ns: record.time_ns,
+            latest_ns: at.ns,
             frame_no: record.frame_no,
             payload_bytes: frame.payload_bytes,
             interface: record.interface,

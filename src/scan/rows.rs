@@ -298,6 +298,8 @@ pub(super) fn follow_probes(context: &Context<'_>, probes: &mut ProbeTracker) {
                     ip_bytes: frame.ip_bytes,
                     vni,
                     interface: record.interface,
+                    at: context.decoded.moment(at),
+                    replied: None,
                     reply_frame_no: None,
                     reply_ttl: None,
                     rtt_ns: None,
@@ -308,10 +310,12 @@ pub(super) fn follow_probes(context: &Context<'_>, probes: &mut ProbeTracker) {
                 let (requester, target) = (frame.dst_ip, frame.src_ip);
                 let (frame_no, time) = (record.frame_no, record.time());
                 let (interface, flow) = (record.interface, context.flow_id(at));
-                probes.on_reply(requester, target, echo, vni, interface, flow, frame_no, time, frame.ttl);
+                let moment = context.decoded.moment(at);
+                probes.on_reply(requester, target, echo, vni, interface, flow, frame_no, time, frame.ttl, moment);
             }
         } else if let Some((quoted, echo)) = message.quoted.and_then(|quoted| Some((quoted, quoted.echo?))) {
-            probes.on_error(quoted.src_ip, quoted.dst_ip, echo, vni, record.interface, record.frame_no);
+            let moment = context.decoded.moment(at);
+            probes.on_error(quoted.src_ip, quoted.dst_ip, echo, vni, record.interface, record.frame_no, moment);
         }
     }
 }

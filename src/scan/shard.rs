@@ -13,7 +13,7 @@ use super::tcp::RowPlace;
 use super::turns::{Turn, Turns};
 use super::verdicts::{StoryPlace, Verdicts};
 use crate::analyze::{
-    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Story, VerdictSummary, WsFlags, WsRow,
+    Connection, Copy, CopyFinder, CopyKind, HoldLimits, Judgement, Moment, Story, VerdictSummary, WsFlags, WsRow,
 };
 use crate::capture::Window;
 use crate::flow::{FlowHasher, FlowKey, FlowRef, FlowState, FlowTable, Opening};
@@ -23,6 +23,10 @@ use crate::wire::{Chunk, Frame, Ip, Layers, TcpHeader};
 pub(crate) struct Decoded<'a> {
     pub window: &'a Window,
     pub chunks: &'a [Chunk],
+    /// The latest time up to each frame: see [`Moment`].
+    pub latest_ns: &'a [i64],
+    /// Frames before the window.
+    pub first_frame: u64,
 }
 
 /// Of so many connections the states stay in the processor's cache.
@@ -39,6 +43,12 @@ impl Decoded<'_> {
     pub fn frame(&self, at: usize) -> Option<(&Frame, &Chunk)> {
         let chunk = self.chunks.get(at / CHUNK_RECORDS)?;
         Some((chunk.frames.get(at % CHUNK_RECORDS)?, chunk))
+    }
+
+    /// How far the capture had come with the frame at a place.
+    #[inline]
+    pub fn moment(&self, at: usize) -> Moment {
+        Moment { ns: self.latest_ns.get(at).copied().unwrap_or(0), frame: self.first_frame + at as u64 }
     }
 
     /// Payload that came with the frame at a place: of a datagram that it completed, its own part, since the other
@@ -177,7 +187,7 @@ impl Shard {
     }
 
     /// Follows the TCP segments kept so far, connection by connection.
-    pub fn follow(&mut self, needs: &ShardNeeds, now_ns: i64) {
+    pub fn follow(&mut self, needs: &ShardNeeds, now: Moment) {
         let (turns, keep) = (std::mem::take(&mut self.turns), std::mem::take(&mut self.keep));
         if needs.ws {
             self.outs.clear();
@@ -206,12 +216,22 @@ impl Shard {
         self.turns.start();
         self.next_row += self.keep.segments.len() as u64;
         if needs.verdicts {
-            self.verdicts.expire(now_ns, self.next_row, &needs.hold, &mut self.judgements);
-            for flow in self.verdicts.rested.drain(..) {
-                self.connections.rest(flow as usize);
-                if let Some(state) = self.flows.flows.get(flow as usize) {
-                    self.streams.rest(state.stream);
-                }
+            self.verdicts.expire(now, &needs.hold, &mut self.judgements);
+            self.rest_connections();
+        }
+    }
+
+    /// Gives out all rows that waited too long.
+    pub fn expire_all(&mut self, needs: &ShardNeeds, now: Moment) {
+        self.verdicts.expire_all(now, &needs.hold, &mut self.judgements);
+        self.rest_connections();
+    }
+
+    fn rest_connections(&mut self) {
+        for flow in self.verdicts.rested.drain(..) {
+            self.connections.rest(flow as usize);
+            if let Some(state) = self.flows.flows.get(flow as usize) {
+                self.streams.rest(state.stream);
             }
         }
     }
@@ -374,7 +394,7 @@ impl Shard {
         } else {
             flow.0
         };
-        let kept = self.keep.add(place + at, record, frame, chunk, tcp);
+        let kept = self.keep.add(place + at, decoded.moment(at as usize), record, frame, chunk, tcp);
         let mut turn = Turn::new(kept, flow, sender);
         (turn.replaces, turn.copy) = (replaces, copy.map(|copy| copy.kind));
         Some((member, turn))
@@ -385,7 +405,7 @@ impl Shard {
         let Turn { at, flow, sender, copy, .. } = *turn;
         let index = flow.0 as usize;
         if turn.replaces != FlowRef::NONE {
-            self.verdicts.finish_one(turn.replaces.0, kept.time_ns, &mut self.judgements);
+            self.verdicts.finish_one(turn.replaces.0, keep.moment(kept), &needs.hold, &mut self.judgements);
         }
         // A copy elsewhere is in a flow of its own, but for a router hop on one interface.
         let is_copy = matches!(copy, Some(CopyKind::SameInterface | CopyKind::RouterHop));
@@ -414,7 +434,7 @@ impl Shard {
         }
         if needs.verdicts && is_whole {
             let story = needs.stories.then_some(StoryPlace { file: kept.file, is_copy });
-            self.verdicts.on_segment(flow.0, &segment, story, &mut self.judgements);
+            self.verdicts.on_segment(flow.0, &segment, story, &needs.hold, &mut self.judgements);
         } else if needs.verdicts {
             self.verdicts.on_broken(row, &mut self.judgements);
         }
@@ -425,7 +445,8 @@ impl Shard {
         let quote = Quote::of(decoded, at, needs)?;
         let flow = self.flows.find(quote.stand_in.flow_hash, &quote.key).unwrap_or(FlowRef::NONE);
         let slot = self.streams.slot(quote.stand_in.flow_hash, (quote.key.low, quote.key.high));
-        let kept = self.keep.add_quote(place + (at & !QUOTED), &quote, slot);
+        let at = at & !QUOTED;
+        let kept = self.keep.add_quote(place + at, decoded.moment(at as usize), &quote, slot);
         Some((slot, Turn::new(kept | QUOTED, flow, quote.sender)))
     }
 
@@ -437,6 +458,9 @@ impl Shard {
         }
         if turn.flow == FlowRef::NONE {
             return;
+        }
+        if needs.verdicts {
+            self.verdicts.catch_up(turn.flow.0, quote.at, &needs.hold, &mut self.judgements);
         }
         if needs.stories && quote.is_unreachable && quote.seq.is_some() {
             self.verdicts.on_icmp_unreachable(turn.flow.0, quote.sender, quote.mark);
@@ -468,8 +492,8 @@ impl Shard {
     }
 
     /// Judges everything that still waits, with what is known.
-    pub fn finish_verdicts(&mut self, now_ns: i64) {
-        self.verdicts.finish(now_ns, &mut self.judgements);
+    pub fn finish_verdicts(&mut self, now: Moment, limits: &HoldLimits) {
+        self.verdicts.finish(now, limits, &mut self.judgements);
     }
 
     /// Ends the stories; everything must be judged.

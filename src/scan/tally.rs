@@ -1,5 +1,6 @@
 //! Counts over the whole capture that cost next to nothing: what `info` shows, and what findings rest on.
 
+use crate::analyze::Moment;
 use crate::capture::{LinkType, Record, Window};
 use crate::wire::{ChecksumStatus, Chunk, Frame, IcrcStatus, Protocol};
 
@@ -193,14 +194,31 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClockOrder {
     last_time_ns: Option<i64>,
+    first_time_ns: Option<i64>,
+    /// The latest time up to each frame of the window, from the first one of the capture on: see [`Moment`].
+    pub latest_ns: Vec<i64>,
+    /// Frames before the window.
+    pub first_frame: u64,
+    frames: u64,
+    /// With the last frame of the window.
+    pub now: Moment,
     pub backwards: Marked,
     pub largest_step_ns: i64,
 }
 
 impl ClockOrder {
     pub fn watch(&mut self, window: &Window) {
+        self.first_frame = self.frames;
+        self.latest_ns.clear();
         for record in &window.records {
-            let Some(time) = record.time() else { continue };
+            let latest_ns = self.now.ns;
+            let Some(time) = record.time() else {
+                self.latest_ns.push(latest_ns);
+                continue;
+            };
+            let first = *self.first_time_ns.get_or_insert(time);
+            self.now.ns = latest_ns.max(time.saturating_sub(first));
+            self.latest_ns.push(self.now.ns);
             if let Some(last) = self.last_time_ns
                 && time < last
             {
@@ -209,5 +227,7 @@ impl ClockOrder {
             }
             self.last_time_ns = Some(time);
         }
+        self.frames += window.records.len() as u64;
+        self.now.frame = self.frames.saturating_sub(1);
     }
 }

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::attic::AtticFile;
 use super::slots::{Slots, Touch};
 use crate::analyze::segment::{FIN, RST, Segment};
-use crate::analyze::{Evidence, HoldLimits, Judgement, Mark, Story, Verdict, VerdictConnection, VerdictSummary};
+use crate::analyze::{
+    Evidence, HoldLimits, Judgement, Mark, Moment, Story, Verdict, VerdictConnection, VerdictSummary,
+};
 
 /// Quiet connections are looked at this often, in capture time.
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
@@ -27,6 +29,7 @@ const RESET: u8 = 4;
 struct Live {
     connection: VerdictConnection,
     story: Option<Box<Story>>,
+    /// Of the [`Moment`] of the last segment.
     last_ns: i64,
     /// What has ended it so far.
     ends: u8,
@@ -46,6 +49,22 @@ impl Live {
         if let Some(story) = &mut self.story {
             out.iter().skip(before).for_each(|(row, judgement)| story.on_judgement(*row, judgement));
         }
+    }
+
+    /// Does what may have been done since the last segment, or not yet: see [`VerdictConnection::settle`].
+    fn catch_up(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        if self.connection.is_waiting() {
+            self.judge(out, |connection, out| connection.settle(now, limits, out));
+        }
+        let quiet_ns = now.ns.saturating_sub(self.last_ns);
+        if quiet_ns >= self.patience_ns() {
+            self.connection.rest(quiet_ns);
+        }
+    }
+
+    /// After such a silence the connection is put to rest.
+    fn patience_ns(&self) -> i64 {
+        if is_over(self.ends) { CLOSED_NS } else { QUIET_NS }
     }
 
     fn finish_story(&mut self) {
@@ -83,14 +102,16 @@ impl Verdicts {
         flow: u32,
         segment: &Segment<'_>,
         story: Option<StoryPlace>,
+        limits: &HoldLimits,
         out: &mut Vec<(u64, Judgement)>,
     ) {
         let live = self.slots.live(flow as usize);
+        live.catch_up(segment.at, limits, out);
         if let Some(place) = story.filter(|place| !place.is_copy) {
             live.story.get_or_insert_default().on_segment(segment, place.file);
         }
         live.judge(out, |connection, out| connection.on_segment(segment, out));
-        live.last_ns = segment.time_ns;
+        live.last_ns = segment.at.ns;
         if !live.is_active {
             live.is_active = true;
             self.active.push(flow);
@@ -99,7 +120,7 @@ impl Verdicts {
             let was_over = is_over(live.ends);
             live.ends |= if segment.has(RST) { RESET } else { 1 << (segment.dir & 1) };
             if is_over(live.ends) && !was_over {
-                self.closed.push_back((flow, segment.time_ns));
+                self.closed.push_back((flow, segment.at.ns));
             }
         }
     }
@@ -138,51 +159,48 @@ impl Verdicts {
         }
     }
 
-    /// Gives out rows that waited too long, and puts connections to rest that are quiet.
-    pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
-        let Self { slots, rested, .. } = self;
-        // Says whether the connection stays active.
-        let mut look_at = |flow: u32, quiet_ns: i64| {
-            let Some(live) = slots.at_work(flow as usize) else { return false };
-            live.judge(out, |connection, out| connection.expire(now_ns, row_now, limits, out));
-            live.is_active = live.connection.is_waiting() || now_ns.saturating_sub(live.last_ns) < quiet_ns;
-            if !live.is_active {
-                if let Some(story) = &mut live.story {
-                    story.rest();
-                }
-                slots.rest(flow as usize);
-                rested.push(flow);
-                return false;
-            }
-            true
-        };
+    /// Something else than a segment is about to happen to a connection.
+    pub fn catch_up(&mut self, flow: u32, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        if let Some(live) = self.slots.at_work(flow as usize) {
+            live.catch_up(now, limits, out);
+        }
+    }
+
+    /// Gives out rows that waited too long, and puts connections to rest that are quiet. Nothing depends on when or how often
+    /// this is done, but for memory.
+    pub fn expire(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
         while let Some((flow, closed_ns)) = self.closed.front().copied() {
-            if now_ns.saturating_sub(closed_ns) < CLOSED_NS {
+            if now.ns.saturating_sub(closed_ns) < CLOSED_NS {
                 break;
             }
             self.closed.pop_front();
-            look_at(flow, CLOSED_NS);
+            look_at(&mut self.slots, &mut self.rested, flow, now, limits, out);
         }
-        if self.next_expiry_ns.is_some_and(|next| now_ns < next) {
-            return;
+        if self.next_expiry_ns.is_none_or(|next| now.ns >= next) {
+            self.expire_all(now, limits, out);
         }
-        self.next_expiry_ns = Some(now_ns.saturating_add(EXPIRE_EVERY_NS));
-        self.active.retain(|flow| look_at(*flow, QUIET_NS));
+    }
+
+    /// The same at once, whenever it was done last.
+    pub fn expire_all(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        let Self { slots, rested, active, .. } = self;
+        self.next_expiry_ns = Some(now.ns.saturating_add(EXPIRE_EVERY_NS));
+        active.retain(|flow| look_at(slots, rested, *flow, now, limits, out));
     }
 
     /// The connection is over: another one has taken its ports.
-    pub fn finish_one(&mut self, flow: u32, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
+    pub fn finish_one(&mut self, flow: u32, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
         // Of one at rest no row waits, and its story ends when it is told.
         if let Some(live) = self.slots.at_work(flow as usize) {
-            live.judge(out, |connection, out| connection.finish(now_ns, out));
+            live.judge(out, |connection, out| connection.finish(now, limits, out));
             live.finish_story();
         }
     }
 
     /// Judges everything that waits; the connections may go on.
-    pub fn finish(&mut self, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
+    pub fn finish(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
         for live in self.slots.each_at_work() {
-            live.judge(out, |connection, out| connection.finish(now_ns, out));
+            live.judge(out, |connection, out| connection.finish(now, limits, out));
         }
     }
 
@@ -205,6 +223,30 @@ impl Touch for Live {
     fn touch(&self) -> u32 {
         self.connection.touch() ^ self.story.as_ref().map_or(0, |story| story.touch())
     }
+}
+
+/// Gives out what waited too long of a flow's connection, and puts it to rest where it is quiet; says whether it stays active.
+fn look_at(
+    slots: &mut Slots<Live>,
+    rested: &mut Vec<u32>,
+    flow: u32,
+    now: Moment,
+    limits: &HoldLimits,
+    out: &mut Vec<(u64, Judgement)>,
+) -> bool {
+    let Some(live) = slots.at_work(flow as usize) else { return false };
+    live.catch_up(now, limits, out);
+    live.connection.shrink(now);
+    live.is_active = live.connection.is_waiting() || now.ns.saturating_sub(live.last_ns) < live.patience_ns();
+    if !live.is_active {
+        if let Some(story) = &mut live.story {
+            story.rest();
+        }
+        slots.rest(flow as usize);
+        rested.push(flow);
+        return false;
+    }
+    true
 }
 
 fn is_over(ends: u8) -> bool {

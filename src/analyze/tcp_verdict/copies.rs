@@ -99,7 +99,9 @@ impl CopyTable {
         let id = s.ip_id.filter(|&id| id != 0 && names_packets);
         let hash = fingerprint(s, id);
         let interface = (s.interface ^ s.interface >> 16) as u16;
-        self.last_ns = s.time_ns;
+        // Before it is asked, so that it does not matter whether that happened already.
+        self.shrink(s.at.ns);
+        self.last_ns = s.at.ns;
         if !self.furthest.is_passed_by(s)
             && let Some(first) = self.find(hash)
         {
@@ -155,10 +157,17 @@ impl CopyTable {
         self.room < MOST && self.prints.get(self.oldest).is_none_or(is_young)
     }
 
-    /// Frees the ring when it has become stale.
+    /// Frees the ring when it has become stale; `now_ns` is of the [`Moment`](crate::analyze::Moment).
     pub fn shrink(&mut self, now_ns: i64) {
-        if !self.prints.is_empty() && now_ns.saturating_sub(self.last_ns) > STALE_NS {
-            *self = Self { furthest: self.furthest, ..Self::default() };
+        if now_ns.saturating_sub(self.last_ns) > STALE_NS {
+            self.clear();
+        }
+    }
+
+    /// Forgets the prints.
+    pub fn clear(&mut self) {
+        if self.room > 0 {
+            *self = Self { furthest: self.furthest, last_ns: self.last_ns, ..Self::default() };
         }
     }
 }
@@ -199,11 +208,13 @@ fn mix(hash: u64, word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::Moment;
 
     fn segment(number: u32, time_ns: i64, ip_id: u16) -> Segment<'static> {
         Segment {
             frame_no: u64::from(number),
             time_ns,
+            at: Moment { ns: time_ns, frame: u64::from(number) },
             seq: 1_000_u32.wrapping_add(number.wrapping_mul(100)),
             payload_bytes: 100,
             ip_id: Some(ip_id),

@@ -10,6 +10,7 @@ use super::sender::Sender;
 use super::sent::SentRing;
 use super::seq::{before, distance, later, segments_of};
 use super::types::{DirectionSummary, Evidence, Judgement, RST, SYN, Segment, Verdict};
+use crate::analyze::{HoldLimits, Moment};
 
 /// The timestamps option with its padding takes this much of every segment (RFC 7323).
 const TIMESTAMP_BYTES: u32 = 12;
@@ -68,7 +69,7 @@ pub(super) struct Half {
     pub window: Option<u16>,
     /// ACK field of its last segment.
     pub last_ack: Option<u32>,
-    /// Packets sent before are still missing; an original is not final before this time.
+    /// Packets sent before are still missing; an original is not final before this time, of the [`Moment`].
     pub gap_until_ns: i64,
     /// End of a segment that lay far outside the window: the next one may prove it right.
     pub stray_end: Option<u32>,
@@ -207,6 +208,24 @@ impl Half {
     pub fn emit_copy(&mut self, row: u64, verdict: Verdict, evidence: Evidence, first_frame_no: u64, out: &mut Out) {
         let judgement = Judgement { first_frame_no: Some(first_frame_no), ..Judgement::plain(verdict, evidence) };
         emit(row, judgement, &mut self.counts, out);
+    }
+
+    /// Gives out the rows that are decided, or have waited too long.
+    pub fn settle(&mut self, now: Moment, peer: &Self, limits: &HoldLimits, out: &mut Out) {
+        let una = self.sender.una();
+        if self.held.is_due(now, una, limits) {
+            let answers = self.answers(peer);
+            self.held.release(now.ns, una, answers, &mut self.counts, out);
+            self.held.expire(now, una, answers, limits, &mut self.counts, out);
+        }
+    }
+
+    /// Nothing was heard of the connection for `quiet_ns`: what was acknowledged is not asked for any more.
+    pub fn rest(&mut self, quiet_ns: i64) {
+        if quiet_ns >= self.memory_ns() {
+            self.sent.rest();
+        }
+        self.copies.clear();
     }
 
     /// Gives out the rows that are decided.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use super::seq::{before, later};
-use super::types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Verdict};
+use super::types::{Cause, DirectionSummary, Evidence, Judgement, Outcome, Verdict};
+use crate::analyze::{HoldLimits, Moment};
 
 /// Rows of one direction that may wait at a time; beyond it the oldest comes out undecided.
 const MAX_HELD: usize = 4_096;
@@ -36,11 +37,21 @@ pub(super) struct HeldRow {
     pub seq: u32,
     pub end: u32,
     pub time_ns: i64,
+    /// What it waits by.
+    pub since: Moment,
     pub kind: Kind,
     pub evidence: Evidence,
     pub segments: u32,
     pub first_frame_no: Option<u64>,
-    pub acked_ns: Option<i64>,
+    pub acked: Option<AckedAt>,
+}
+
+/// When an ACK came.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct AckedAt {
+    pub time_ns: i64,
+    /// Of the [`Moment`].
+    pub at_ns: i64,
 }
 
 /// An original that is final once acknowledged, unless a still earlier copy turns up.
@@ -50,6 +61,7 @@ pub(super) struct FreshRow {
     pub seq: u32,
     pub end: u32,
     pub time_ns: i64,
+    pub since: Moment,
     pub verdict: Verdict,
     pub evidence: Evidence,
     pub cause_if_resent: Cause,
@@ -85,12 +97,20 @@ pub(super) struct Held {
     next_ns: i64,
     network_copy_count: u32,
     capture_copy_count: u32,
+    /// What [`Self::usual_copy`] says until the next segment.
+    is_usually_network: bool,
 }
 
 impl Held {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.fresh.is_empty()
+    }
+
+    /// A segment is to be judged. What its answers say is the same for all rows given out before it and after the last one,
+    /// so that it does not matter in which order.
+    pub fn on_segment(&mut self) {
+        self.is_usually_network = self.network_copy_count > self.capture_copy_count;
     }
 
     /// One more row that waits for its answer.
@@ -121,20 +141,18 @@ impl Held {
             self.fresh.remove(from);
             let evidence = row.evidence.with(Evidence::IP_ID).with(Evidence::SEEN_BYTES);
             let kind = Kind::Resent(row.cause_if_resent);
-            let FreshRow { row, seq, end, time_ns, .. } = row;
-            self.hold(
-                HeldRow { row, seq, end, time_ns, kind, evidence, segments: 1, first_frame_no: None, acked_ns: None },
-                counts,
-                out,
-            );
+            let FreshRow { row, seq, end, time_ns, since, .. } = row;
+            let (segments, first_frame_no, acked) = (1, None, None);
+            let held = HeldRow { row, seq, end, time_ns, since, kind, evidence, segments, first_frame_no, acked };
+            self.hold(held, counts, out);
         }
     }
 
     /// The receiver acknowledged everything before `una`.
-    pub fn acknowledge(&mut self, una: u32, now_ns: i64) {
+    pub fn acknowledge(&mut self, una: u32, now: AckedAt) {
         for row in &mut self.rows {
-            if row.acked_ns.is_none() && !before(una, row.end) {
-                row.acked_ns = Some(now_ns);
+            if row.acked.is_none() && !before(una, row.end) {
+                row.acked = Some(now);
                 self.next_ns = i64::MIN;
             }
         }
@@ -163,6 +181,7 @@ impl Held {
                 }
                 Kind::Copy => {
                     self.network_copy_count = self.network_copy_count.saturating_add(1);
+                    self.is_usually_network = self.network_copy_count > self.capture_copy_count;
                     copy_as(&row, Verdict::NetworkDuplicate, evidence)
                 }
             };
@@ -173,6 +192,14 @@ impl Held {
             }
         }
         matched
+    }
+
+    /// Whether [`Self::release`] or [`Self::expire`] would give anything out.
+    pub fn is_due(&self, now: Moment, una: Option<u32>, limits: &HoldLimits) -> bool {
+        let is_acked = |end: u32| una.is_some_and(|una| !before(una, end));
+        let is_due = |row: &FreshRow| row.until_ns <= now.ns && is_acked(row.end) || now.is_beyond(row.since, limits);
+        let is_over = |row: &HeldRow| now.ns >= self.next_ns || now.is_beyond(row.since, limits);
+        self.fresh.front().is_some_and(is_due) || self.rows.front().is_some_and(is_over)
     }
 
     /// Gives out what is decided by now. `una`: acknowledged up to here; `None` if no ACK was ever seen.
@@ -196,8 +223,7 @@ impl Held {
         self.next_ns = i64::MAX;
         let mut index = 0;
         while let Some(row) = self.rows.get(index).copied() {
-            let due_ns =
-                row.acked_ns.map_or(i64::MAX, |acked_ns| acked_ns.max(row.time_ns).saturating_add(answers.wait_ns));
+            let due_ns = row.acked.map_or(i64::MAX, |acked| acked.at_ns.saturating_add(answers.wait_ns));
             if due_ns > now_ns {
                 self.next_ns = self.next_ns.min(due_ns);
                 index += 1;
@@ -209,26 +235,36 @@ impl Held {
         }
     }
 
-    /// Gives out what waited too long.
+    /// Gives out what waited too long, with the judgement that [`Self::release`] would give it later if it does at all:
+    /// which of the two comes first must not matter.
     pub fn expire(
         &mut self,
-        now_ns: i64,
-        row_now: u64,
+        now: Moment,
+        una: Option<u32>,
+        answers: Answers,
         limits: &HoldLimits,
         counts: &mut DirectionSummary,
         out: &mut Out,
     ) {
-        let is_over = |row: u64, time_ns: i64| {
-            row.saturating_add(limits.rows) <= row_now || time_ns.saturating_add(limits.time_ns) <= now_ns
-        };
-        while let Some(row) = self.fresh.front().copied().filter(|row| is_over(row.row, row.time_ns)) {
+        while let Some(row) = self.fresh.front().copied().filter(|row| now.is_beyond(row.since, limits)) {
             self.fresh.pop_front();
-            emit(row.row, Judgement::plain(row.verdict, row.evidence), counts, out);
+            let is_acked = una.is_some_and(|una| !before(una, row.end));
+            let evidence = if is_acked { row.evidence.with(Evidence::ACK) } else { row.evidence };
+            emit(row.row, Judgement::plain(row.verdict, evidence), counts, out);
         }
-        while let Some(row) = self.rows.front().copied().filter(|row| is_over(row.row, row.time_ns)) {
+        while let Some(row) = self.rows.front().copied().filter(|row| now.is_beyond(row.since, limits)) {
             self.rows.pop_front();
-            self.give_up(&row, counts, out);
+            if row.acked.is_some() {
+                let judgement = self.judge(&row, answers.has_sack);
+                emit(row.row, judgement, counts, out);
+            } else {
+                self.give_up(&row, counts, out);
+            }
         }
+    }
+
+    /// Gives memory back.
+    pub fn shrink(&mut self) {
         if self.is_empty() {
             self.rows.shrink_to(8);
             self.fresh.shrink_to(8);
@@ -241,8 +277,8 @@ impl Held {
             emit(row.row, Judgement::plain(row.verdict, row.evidence), counts, out);
         }
         while let Some(row) = self.rows.pop_front() {
-            let answered = |acked_ns: i64| acked_ns.saturating_sub(row.time_ns) >= round_trip_ns;
-            if row.acked_ns.is_some_and(answered) {
+            let answered = |acked: AckedAt| acked.time_ns.saturating_sub(row.time_ns) >= round_trip_ns;
+            if row.acked.is_some_and(answered) {
                 let judgement = self.judge(&row, answers.has_sack);
                 emit(row.row, judgement, counts, out);
             } else {
@@ -280,8 +316,7 @@ impl Held {
 
     /// A copy that nothing is known about is what the other copies of this direction were.
     pub fn usual_copy(&self) -> Verdict {
-        let by_network = self.network_copy_count > self.capture_copy_count;
-        if by_network { Verdict::NetworkDuplicate } else { Verdict::CaptureDuplicate }
+        if self.is_usually_network { Verdict::NetworkDuplicate } else { Verdict::CaptureDuplicate }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Connection;
 use super::copies::Copied;
 use super::half::Half;
-use super::held::{FreshRow, HeldRow, Kind, Out, emit};
+use super::held::{AckedAt, FreshRow, HeldRow, Kind, Out, emit};
 use super::order::{Case, TIMEOUT_NS, old_or_late, piece_of_seen, same_sending, was_lost_before};
 use super::sender::{AckIn, Resent};
 use super::sent::Sent;
@@ -169,7 +169,7 @@ fn on_ack(half: &mut Half, acker: &mut Half, s: &Segment, out: &mut Out) {
         half.rtt.sample(rtt_ns);
     }
     if half.sender.una() != before_una && !half.held.is_empty() {
-        half.held.acknowledge(s.ack, s.time_ns);
+        half.held.acknowledge(s.ack, AckedAt { time_ns: s.time_ns, at_ns: s.at.ns });
     }
 }
 
@@ -264,9 +264,9 @@ fn judge_advance(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &m
     half.snd_max = Some(end);
     half.sender.on_send(s.time_ns);
     if verdict == Verdict::New && is_usable && !case.reading.is_next {
-        half.gap_until_ns = half.gap_until_ns.max(s.time_ns.saturating_add(half.rtt.bound_ns()));
+        half.gap_until_ns = half.gap_until_ns.max(s.at.ns.saturating_add(half.rtt.bound_ns()));
     }
-    let none_missing = is_usable && case.reading.is_next && half.gap_until_ns <= s.time_ns;
+    let none_missing = is_usable && case.reading.is_next && half.gap_until_ns <= s.at.ns;
     if verdict != Verdict::New || case.is_at_sender || none_missing {
         return emit(s.row, Judgement::plain(verdict, evidence), &mut half.counts, out);
     }
@@ -275,6 +275,7 @@ fn judge_advance(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &m
         seq: s.seq,
         end,
         time_ns: s.time_ns,
+        since: s.at,
         verdict,
         evidence,
         cause_if_resent: if quiet_ns >= TIMEOUT_NS { Cause::Timeout } else { Cause::Probe },
@@ -368,11 +369,12 @@ fn hold(
         seq: s.seq,
         end,
         time_ns: s.time_ns,
+        since: s.at,
         kind,
         evidence,
         segments,
         first_frame_no,
-        acked_ns: is_acked.then_some(s.time_ns),
+        acked: is_acked.then_some(AckedAt { time_ns: s.time_ns, at_ns: s.at.ns }),
     };
     half.held.hold(row, &mut half.counts, out);
 }

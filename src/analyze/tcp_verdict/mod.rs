@@ -29,8 +29,9 @@ mod vantage;
 
 use serde::{Deserialize, Serialize};
 
-pub use types::{Cause, DirectionSummary, Evidence, HoldLimits, Judgement, Outcome, Summary, Vantage, Verdict};
+pub use types::{Cause, DirectionSummary, Evidence, Judgement, Outcome, Summary, Vantage, Verdict};
 
+use super::{HoldLimits, Moment};
 use half::Half;
 use types::Segment;
 #[cfg(test)]
@@ -45,7 +46,7 @@ const IPV6_EXTRA_BYTES: u32 = 20;
 /// One TCP connection, from SYN to the end or to a port's reuse; telling connections apart is the caller's part.
 ///
 /// Memory is bounded: at most about 3 MB a direction with everything full, a few KB in ordinary bulk, under 2 KB a
-/// direction once quiet and told so by [`Connection::expire`].
+/// direction once quiet and told so by [`Connection::rest`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Connection {
     halves: [Half; 2],
@@ -70,11 +71,32 @@ impl Connection {
     }
 
     /// Takes in the next segment and pushes every row that became final: (row, judgement), in any order, each row
-    /// once in the life of the connection.
+    /// once in the life of the connection. Call [`Self::settle`] with the segment's moment before.
     pub fn on_segment(&mut self, s: &Segment, out: &mut Vec<(u64, Judgement)>) {
         self.is_ipv6 = s.ip_id.is_none();
+        self.halves.iter_mut().for_each(|half| half.held.on_segment());
         self.judge(s, out);
-        self.release(s.time_ns, out);
+        for dir in 0..2 {
+            let (half, peer) = self.pair(dir);
+            half.release(s.at.ns, peer, out);
+        }
+    }
+
+    /// Gives out the rows that are decided by now, and those that have waited longer than `limits` with what is known.
+    ///
+    /// Before every segment this makes what the segment meets a matter of the capture alone; between segments it may be
+    /// called at any time or never.
+    pub fn settle(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        for dir in 0..2 {
+            let (half, peer) = self.pair(dir);
+            half.settle(now, peer, limits, out);
+        }
+    }
+
+    /// Nothing was heard of the connection for `quiet_ns`: forgets what hardly anything sent now can be a copy or a repetition
+    /// of. To be told before the segment that ends the silence; during the silence it may be told as well or not.
+    pub fn rest(&mut self, quiet_ns: i64) {
+        self.halves.iter_mut().for_each(|half| half.rest(quiet_ns));
     }
 
     /// An ICMP "fragmentation needed" or "packet too big" that quotes a segment of direction `dir` starting at `seq`;
@@ -95,24 +117,22 @@ impl Connection {
         }
     }
 
-    /// Gives out the rows that have waited longer than `limits`, with what is known; `row_now` is the newest row of
-    /// the shard. Call it now and then also while this connection is quiet.
-    pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
-        self.release(now_ns, out);
+    /// Gives memory back that is not needed now; changes nothing else.
+    pub fn shrink(&mut self, now: Moment) {
         for half in &mut self.halves {
-            half.held.expire(now_ns, row_now, limits, &mut half.counts, out);
-            half.sent.forget(now_ns.saturating_sub(half.memory_ns()));
+            half.held.shrink();
             half.sent.shrink();
-            half.copies.shrink(now_ns);
+            half.copies.shrink(now.ns);
         }
     }
 
-    /// Gives out everything; the capture or the connection is over at `now_ns`. What is decided by then is said as if the
-    /// connection had been looked at the moment it was.
-    pub fn finish(&mut self, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
-        self.release(now_ns, out);
+    /// Gives out everything; the capture or the connection is over. What is decided by then is said as if the connection
+    /// had been looked at the moment it was.
+    pub fn finish(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
+        self.settle(now, limits, out);
         for dir in 0..2 {
             let (half, peer) = self.pair(dir);
+            half.held.on_segment();
             let (answers, round_trip_ns) = (half.answers(peer), half.rtt.min_ns().unwrap_or(0) / 8 * 7);
             half.held.finish(answers, round_trip_ns, &mut half.counts, out);
         }
@@ -134,13 +154,6 @@ impl Connection {
             client_dir: self.vantage.client_dir(),
             is_sack_negotiated: self.halves[0].has_sack(&self.halves[1]),
             directions,
-        }
-    }
-
-    fn release(&mut self, now_ns: i64, out: &mut Vec<(u64, Judgement)>) {
-        for dir in 0..2 {
-            let (half, peer) = self.pair(dir);
-            half.release(now_ns, peer, out);
         }
     }
 

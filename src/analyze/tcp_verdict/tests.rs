@@ -15,6 +15,7 @@ pub(super) struct Wire {
     pub connection: Connection,
     pub next_row: u64,
     judged: Vec<(u64, Judgement)>,
+    latest_ns: i64,
     ids: [Option<u16>; 2],
     ttl: [u8; 2],
     has_ts: bool,
@@ -27,6 +28,7 @@ impl Wire {
             connection: Connection::default(),
             next_row: 0,
             judged: Vec::new(),
+            latest_ns: 0,
             ids: [Some(100), Some(9_000)],
             ttl: [63, 64],
             has_ts: true,
@@ -79,12 +81,14 @@ impl Wire {
         change: impl FnOnce(&mut Segment<'a>),
     ) -> u64 {
         let side = usize::from(dir);
+        self.latest_ns = self.latest_ns.max(time_ns);
         let row = self.next_row;
         self.next_row += 1;
         let mut s = Segment {
             row,
             frame_no: row + 1,
             time_ns,
+            at: Moment { ns: self.latest_ns, frame: row },
             dir,
             seq: 0,
             ack: 0,
@@ -108,6 +112,7 @@ impl Wire {
             *id = id.wrapping_add(1);
         }
         change(&mut s);
+        self.connection.settle(s.at, &HoldLimits::default(), &mut self.judged);
         self.connection.on_segment(&s, &mut self.judged);
         row
     }
@@ -132,7 +137,7 @@ impl Wire {
 
     /// Closes the connection; each row must have come out exactly once.
     pub fn finish(mut self) -> Vec<Judgement> {
-        self.connection.finish(i64::MIN, &mut self.judged);
+        self.connection.finish(Moment::default(), &HoldLimits::default(), &mut self.judged);
         self.judged.sort_by_key(|&(row, _)| row);
         let rows: Vec<u64> = self.judged.iter().map(|&(row, _)| row).collect();
         assert_eq!(rows, (0..self.next_row).collect::<Vec<_>>(), "every row once");
@@ -368,10 +373,12 @@ fn any_segments_at_all_neither_panic_nor_lose_a_row() {
             });
             if r % 50 == 0 {
                 wire.connection.on_icmp_too_big(time_ns, r as u8, near as u32, (r >> 50) as u32);
-                let row_now = wire.next_row;
+                let now = Moment { ns: wire.latest_ns, frame: wire.next_row };
                 let limits = HoldLimits { rows: 20, time_ns: 500 * MS };
                 let judged = &mut wire.judged;
-                wire.connection.expire(time_ns, row_now, &limits, judged);
+                wire.connection.settle(now, &limits, judged);
+                wire.connection.rest(time_ns);
+                wire.connection.shrink(now);
             }
         }
         wire.finish();

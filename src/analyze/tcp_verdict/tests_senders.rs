@@ -202,9 +202,10 @@ fn a_row_held_past_the_limit_comes_out_undecided() {
     let mut wire = ten_in_flight(true);
     let again = wire.data(300 * MS, 9, 120);
     let mut out = Vec::new();
-    wire.connection.expire(301 * MS, wire.next_row, &HoldLimits { rows: 1_000, time_ns: 10 * MS }, &mut out);
+    let limits = HoldLimits { rows: 1_000, time_ns: 10 * MS };
+    wire.connection.settle(Moment { ns: 310 * MS, frame: wire.next_row }, &limits, &mut out);
     assert!(out.is_empty());
-    wire.connection.expire(310 * MS, wire.next_row, &HoldLimits { rows: 1_000, time_ns: 10 * MS }, &mut out);
+    wire.connection.settle(Moment { ns: 310 * MS + 1, frame: wire.next_row }, &limits, &mut out);
     assert_eq!(out.iter().map(|&(row, j)| (row, j.outcome)).collect::<Vec<_>>(), [(again, Some(Outcome::Unknown))]);
     assert!(!wire.connection.is_waiting());
 }
@@ -222,7 +223,7 @@ fn the_tap_is_placed_by_ttl_and_by_the_halves_of_the_handshake() {
         row(0, 0, SYN, A - 1, 0);
         row(synack_ns, 1, SYN | ACK, B - 1, A);
         row(ack_ns, 0, ACK, A, B);
-        wire.connection.finish(i64::MIN, &mut out);
+        wire.connection.finish(Moment::default(), &HoldLimits::default(), &mut out);
         wire.connection.summary().vantage
     };
     assert_eq!(shake(10 * MS, 10 * MS + 50_000, 64), Vantage::Client);

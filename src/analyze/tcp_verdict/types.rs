@@ -212,22 +212,6 @@ impl Judgement {
     }
 }
 
-/// How long a row may wait for evidence before it comes out with what is known.
-#[derive(Clone, Copy, Debug)]
-pub struct HoldLimits {
-    /// Rows of the shard after it.
-    pub rows: u64,
-    /// Nanoseconds of capture time after it.
-    pub time_ns: i64,
-}
-
-impl Default for HoldLimits {
-    /// Ten seconds or a million rows: longer than a timer backed off five times.
-    fn default() -> Self {
-        Self { rows: 1_000_000, time_ns: 10_000_000_000 }
-    }
-}
-
 /// Where the tap is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vantage {
