@@ -53,7 +53,7 @@ pub(super) struct Lane {
     continues: Option<Ended>,
     over_limit: u64,
     /// Where the first window's buffer is in the window being merged.
-    merged_buffer: Option<u16>,
+    merged_buffer: Option<(u16, u16)>,
 }
 
 /// A file that ended.
@@ -154,11 +154,16 @@ impl Lane {
         let Some(window) = self.windows.front() else { return };
         let Some(record) = window.records.get(self.at) else { return };
         let mut record = *record;
-        record.buffer = *self.merged_buffer.get_or_insert_with(|| {
-            // A window of one file has one buffer, and a merged window takes in no more windows than it has records.
-            merged.buffers.extend(window.buffers.first().cloned());
-            merged.buffers.len().saturating_sub(1) as u16
-        });
+        record.buffer = match self.merged_buffer {
+            Some((own, there)) if own == record.buffer => there,
+            _ => {
+                // A merged window takes in no more buffers than it has records.
+                merged.buffers.extend(window.buffers.get(usize::from(record.buffer)).cloned());
+                let there = merged.buffers.len().saturating_sub(1) as u16;
+                self.merged_buffer = Some((record.buffer, there));
+                there
+            }
+        };
         if record.flags & Record::COMMENT != 0 {
             let from = window.comments.partition_point(|(index, _)| (*index as usize) < self.at);
             let own = window.comments[from..].iter().take_while(|(index, _)| *index as usize == self.at);

@@ -17,10 +17,13 @@ use super::walk::{Counts, Damage, Walk, WalkEnd, WalkOut};
 use crate::error::Error;
 use crate::options::Limits;
 
-/// After so many buffers without a record the caller gets an empty window, so that it can ask its observer.
-const QUIET_BUFFERS: usize = 2;
-/// Buffers kept for re-use.
-const KEPT_BUFFERS: usize = 2;
+/// A window is read in pieces of this size: the walk from record to record, each step of which waits for the one before,
+/// finds in the processor's cache what was just read.
+const PIECE_BYTES: usize = 256 << 10;
+/// After so many windows' bytes without a record the caller gets an empty window, so that it can ask its observer.
+const QUIET_WINDOWS: usize = 2;
+/// Buffers of so many windows' bytes are kept for re-use.
+const KEPT_WINDOWS: usize = 3;
 
 /// Reads one input.
 pub(crate) struct SingleReader {
@@ -33,6 +36,8 @@ pub(crate) struct SingleReader {
     /// Offset of the buffer's first byte in the (decompressed) content.
     base: u64,
     retired: Vec<Arc<Buffer>>,
+    /// The reader's error, where records were read before it: they go out first.
+    failure: Option<io::Error>,
     limits: Limits,
     counts: Counts,
     is_done: bool,
@@ -107,6 +112,7 @@ impl SingleReader {
             at,
             base: 0,
             retired: Vec::new(),
+            failure: None,
             limits: limits.clone(),
             counts: Counts::default(),
             is_done: false,
@@ -121,16 +127,24 @@ impl SingleReader {
     /// The next records, at most one window's worth; `None` at the end. A window may be empty: then the caller should ask
     /// its observer and call again.
     pub fn next_window(&mut self) -> Result<Option<Window>, Error> {
+        if let Some(error) = self.failure.take() {
+            return Err(Error::io(&self.path, error));
+        }
         if self.is_done {
             return Ok(None);
         }
         let mut window = Window::default();
         // Reserved at the guess that frames are large; small ones grow the list, which is then re-used by nobody.
         window.records.reserve((self.share.buffer_bytes / 256).clamp(256, 4_096));
-        let mut quiet_buffers = 0;
+        let mut taken_bytes = 0;
         loop {
+            let before = window.records.len();
             let (at, end) = self.walk_into(&mut window);
+            taken_bytes += at - self.at;
             self.at = at;
+            if window.records.len() > before {
+                window.buffers.push(self.buffer.clone());
+            }
             match end {
                 WalkEnd::Full => break,
                 WalkEnd::Damaged(damage) => {
@@ -139,30 +153,26 @@ impl SingleReader {
                     break;
                 }
                 // What there is goes out; the buffer is replaced at the next call.
-                WalkEnd::NeedMore(_) if !window.records.is_empty() && !self.source.is_at_end => {
+                WalkEnd::NeedMore(_) if taken_bytes >= self.most_bytes(&window) && !self.source.is_at_end => {
                     break;
                 }
                 WalkEnd::NeedMore(need) => match self.refill(need - self.at) {
-                    Refill::More => {
-                        quiet_buffers += 1;
-                        if quiet_buffers >= QUIET_BUFFERS {
-                            break;
-                        }
-                    }
+                    Refill::More => {}
                     Refill::Interrupted => break,
                     Refill::End => {
                         self.report_end();
                         self.end();
                         break;
                     }
-                    Refill::Failed(error) => return Err(Error::io(&self.path, error)),
+                    Refill::Failed(error) if window.records.is_empty() => return Err(Error::io(&self.path, error)),
+                    Refill::Failed(error) => {
+                        self.failure = Some(error);
+                        break;
+                    }
                 },
             }
         }
-        if !window.records.is_empty() {
-            window.buffers.push(self.buffer.clone());
-            self.note_records(&window.records);
-        }
+        self.note_records(&window.records);
         window.total_bytes = self.facts.stored_bytes;
         window.done_bytes = self.source.stored.load(Ordering::Relaxed);
         Ok(Some(window))
@@ -173,6 +183,12 @@ impl SingleReader {
         &self.buffer
     }
 
+    /// Bytes of one window.
+    fn most_bytes(&self, window: &Window) -> usize {
+        let is_quiet = window.records.is_empty();
+        self.share.buffer_bytes.saturating_mul(if is_quiet { QUIET_WINDOWS } else { 1 })
+    }
+
     fn walk_into(&mut self, window: &mut Window) -> (usize, WalkEnd) {
         let buffer = self.buffer.clone();
         let mut out = WalkOut {
@@ -180,6 +196,7 @@ impl SingleReader {
             base: self.base,
             limits: &self.limits,
             is_last: self.source.is_at_end,
+            buffer: window.buffers.len() as u16,
             records: &mut window.records,
             comments: &mut window.comments,
             interfaces: &mut self.interfaces,
@@ -191,7 +208,7 @@ impl SingleReader {
     /// Replaces the buffer by one that starts at the first unread byte and reaches at least `need` bytes, if the input does.
     fn refill(&mut self, need: usize) -> Refill {
         let next_base = self.base + self.at as u64;
-        let mut wanted = need.max(self.share.buffer_bytes);
+        let mut wanted = need.max(self.share.buffer_bytes.min(PIECE_BYTES));
         let Source { reader, is_at_end, kind, .. } = &mut self.source;
         if *is_at_end {
             return Refill::End;
@@ -209,8 +226,9 @@ impl SingleReader {
         let next = Arc::new(Buffer { bytes, filled });
         let old = std::mem::replace(&mut self.buffer, next);
         self.retired.push(old);
-        if self.retired.len() > KEPT_BUFFERS {
-            self.retired.remove(0);
+        let mut kept_bytes: usize = self.retired.iter().map(|buffer| buffer.bytes.len()).sum();
+        while kept_bytes > self.share.buffer_bytes.saturating_mul(KEPT_WINDOWS) {
+            kept_bytes -= self.retired.remove(0).bytes.len();
         }
         match outcome {
             Ok(()) => *is_at_end = is_short,

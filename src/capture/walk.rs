@@ -68,6 +68,8 @@ pub(crate) struct WalkOut<'a> {
     pub limits: &'a Limits,
     /// The data reaches to the end of the input.
     pub is_last: bool,
+    /// Index of the data's buffer in the window.
+    pub buffer: u16,
     pub records: &'a mut Vec<Record>,
     pub comments: &'a mut Vec<(u32, String)>,
     pub interfaces: &'a mut Vec<Interface>,
@@ -119,6 +121,7 @@ impl WalkOut<'_> {
     pub fn push(&mut self, mut record: Record) {
         self.counts.frames += 1;
         record.frame_no = self.counts.frames;
+        record.buffer = self.buffer;
         self.records.push(record);
     }
 
@@ -305,6 +308,7 @@ pub(super) mod testing {
             base: 0,
             limits,
             is_last: true,
+            buffer: 0,
             records: &mut records,
             comments: &mut comments,
             interfaces: &mut interfaces,

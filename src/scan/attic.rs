@@ -321,4 +321,28 @@ mod tests {
         }
         assert!(attic.is_wasteful());
     }
+
+    #[test]
+    fn without_room_for_the_file_everything_stays_in_memory() {
+        let mut attic = Attic::default();
+        attic.keep_in_memory(0);
+        attic.file.has_no_room.store(true, Ordering::Relaxed);
+        let places: Vec<_> = (0..1_000).map(|number| attic.keep(&packed(number)).unwrap()).collect();
+        let mut scratch = Vec::new();
+        for (number, place) in (0..).zip(&places) {
+            assert_eq!(attic.read(*place, &mut scratch), Some(packed(number).as_slice()));
+        }
+        assert!(locked(&attic.file.inner).is_none() && attic.in_memory == attic.blocks.len());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_again_is_an_error() {
+        let mut attic = Attic::default();
+        attic.keep_in_memory(0);
+        let places: Vec<_> = (0..1_000).map(|number| attic.keep(&packed(number)).unwrap()).collect();
+        locked(&attic.file.inner).as_ref().unwrap().file.set_len(0).unwrap();
+        assert_eq!(attic.read(places[0], &mut Vec::new()), None);
+        assert!(matches!(attic.file.failure(), Some(Error::NoRoom { .. })));
+        assert!(attic.file.failure().is_none(), "it is told once");
+    }
 }
