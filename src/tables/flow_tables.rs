@@ -89,9 +89,9 @@ table! {
         rtt_ns: Option<i64>,
         /// Frame of an ICMP error that answers the request (unreachable, too big, time exceeded).
         error_frame_no: Option<u64>,
-        /// Replies beyond the first (`ping` says DUP!); copies of one packet in the capture do not count.
+        /// Replies beyond the first (`ping` says DUP!), up to 1 s after it; copies of one packet in the capture do not count.
         duplicate_count: u32,
-        /// Whether no reply was seen although the capture goes on for at least `lost_after_ns` of the run (10 s) or ends.
+        /// Whether no reply was seen within the limits of the run: 10 s and 262,144 frames after the request.
         is_lost: bool,
     }
 }

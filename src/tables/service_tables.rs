@@ -40,7 +40,7 @@ table! {
         question_count: u16,
         /// Whether the client asks for recursion (RD).
         is_recursion_desired: bool,
-        /// Whether the query was captured.
+        /// Whether the query was captured, within the limits of the run before the response: 10 s and 262,144 frames.
         is_query_seen: bool,
         /// How often the same client had asked the same within 30 s and not been answered.
         retry_count: u32,
@@ -66,7 +66,7 @@ table! {
         additional_count: Option<u16>,
         /// What the answers hold, in their order, separated by commas: addresses, names; for other types the type.
         answers: Option<String>,
-        /// Responses beyond the first; copies of one packet in the capture do not count.
+        /// Responses beyond the first, up to 1 s after it; copies of one packet in the capture do not count.
         duplicate_count: u32,
     }
 }

@@ -118,3 +118,27 @@ fn probes_into_a_closed_window_are_window_probes_and_a_reset_does_not_close_it()
     let row = wire.send(300 * MS, 0, |s| (s.seq, s.ack, s.ip_id) = (piece(1) - 1, B, Some(111)));
     assert_eq!(verdict_of(&wire.finish(), row), Verdict::KeepAlive);
 }
+
+#[test]
+fn copies_that_nothing_tells_apart_are_the_same_however_often_they_are_looked_at() {
+    for step_ms in [1, 5_000] {
+        let mut wire = Wire::at_client().shake(10 * MS, true);
+        let twice = |wire: &mut Wire, n| wire.data(20 * MS, n, 110 + n as u16);
+        twice(&mut wire, 0);
+        twice(&mut wire, 0);
+        wire.ack(30 * MS, 1, &[(0, 1)]);
+        for n in [1, 2, 2, 1] {
+            twice(&mut wire, n);
+        }
+        // The copy that came first is acknowledged last.
+        wire.ack(50 * MS, 2, &[]);
+        wire.ack(52 * MS, 3, &[]);
+        let mut out = Vec::new();
+        for ms in (52..=5_052).step_by(step_ms) {
+            let now = Moment { ns: ms * MS, frame: wire.next_row };
+            wire.connection.settle(now, &HoldLimits::default(), &mut out);
+        }
+        let verdicts: Vec<_> = out.iter().map(|(_, judgement)| judgement.verdict).collect();
+        assert_eq!(verdicts, [Verdict::NetworkDuplicate; 2], "every {step_ms} ms: as the first copy was");
+    }
+}
