@@ -51,7 +51,11 @@ pub(crate) struct FlowState {
 impl FlowState {
     /// Asks for the memory that the next packet will need: reads a little here and there.
     pub fn touch(&self) -> u64 {
-        self.hash ^ self.packets[0] ^ self.payload_bytes[1] ^ u64::from(self.key.ip_protocol) ^ self.opening.touch()
+        self.hash
+            ^ self.packets[0]
+            ^ self.payload_bytes[1]
+            ^ u64::from(self.key.ip_protocol)
+            ^ self.opening.touch()
             ^ u64::from(self.stream_slot)
             ^ self.first_frame
             ^ u64::from(self.last_time_ns.is_some())

@@ -1,12 +1,28 @@
 //! Columns that are filled for several rows at a time.
 
 use crate::tables::cell::{Cell, CellBuilder, Gaps};
+use crate::wire::Ip;
 
 /// Adds a cell for each item, where the column is asked for.
 #[inline]
 pub(super) fn fill<I, T: Cell>(items: &[I], column: &mut Option<T::Builder>, value: impl Fn(&I) -> T) {
     if let Some(column) = column {
         column.extend(items.iter().map(value));
+    }
+}
+
+/// The same for a column of addresses; `end` is the number of the flow's end that has the address, if it is known.
+#[inline]
+pub(super) fn fill_ips<I>(
+    items: &[I],
+    column: &mut Option<<Ip as Cell>::Builder>,
+    value: impl Fn(&I) -> (Option<u64>, Ip),
+) {
+    if let Some(column) = column {
+        column.extend_numbered(items.iter().map(|item| {
+            let (end, ip) = value(item);
+            (end, (!ip.is_none()).then_some(ip))
+        }));
     }
 }
 

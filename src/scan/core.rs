@@ -92,7 +92,7 @@ pub(crate) struct Core {
     /// Where the states of quiet connections lie that memory is too small for.
     pub attic_file: Arc<AtticFile>,
     order: Vec<u32>,
-    flow_ids: Vec<u64>,
+    flow_ends: Vec<u64>,
     next_flow_id: u64,
     next_stream_id: u64,
     /// Where each frame's TCP segment is kept: shard in the upper 8 bits, index in the lower 24; `u32::MAX` for none.
@@ -127,8 +127,8 @@ pub(crate) struct Core {
 /// What building rows of a window needs.
 pub(crate) struct Context<'a> {
     pub decoded: Decoded<'a>,
-    /// Flow number of each frame; `u64::MAX` for none.
-    pub flow_ids: &'a [u64],
+    /// The end of its flow that sent each frame: see [`Self::flow_end`]; `u64::MAX` for none.
+    pub flow_ends: &'a [u64],
     /// Where the TCP segment of each frame is kept; see [`Core`].
     pub tcp_places: &'a [u32],
     /// Frames that are copies of earlier ones, by place, ascending.
@@ -179,7 +179,7 @@ impl Core {
             shards: (0..SHARDS).map(|_| Shard::new(&attic_file)).collect(),
             attic_file,
             order: Vec::new(),
-            flow_ids: Vec::new(),
+            flow_ends: Vec::new(),
             next_flow_id: 0,
             next_stream_id: 0,
             tcp_places: Vec::new(),
@@ -246,12 +246,12 @@ impl Core {
             }
             self.tcp_places.clear();
             self.tcp_places.resize(window.records.len(), u32::MAX);
-            self.flow_ids.clear();
-            self.flow_ids.resize(window.records.len(), u64::MAX);
+            self.flow_ends.clear();
+            self.flow_ends.resize(window.records.len(), u64::MAX);
             for (at, shard) in self.shards.iter().enumerate() {
-                for (frame, id) in self.order[starts[at]..starts[at + 1]].iter().zip(shard.flow_ids()) {
-                    if let Some(id) = id {
-                        self.flow_ids[*frame as usize] = id;
+                for (frame, end) in self.order[starts[at]..starts[at + 1]].iter().zip(shard.flow_ends()) {
+                    if let Some(end) = end {
+                        self.flow_ends[*frame as usize] = end;
                     }
                 }
                 for (index, frame) in shard.window_segments() {
@@ -263,7 +263,7 @@ impl Core {
         }
         let context = Context {
             decoded,
-            flow_ids: if self.needs_flows { &self.flow_ids } else { &[] },
+            flow_ends: if self.needs_flows { &self.flow_ends } else { &[] },
             tcp_places: if self.needs.ws { &self.tcp_places } else { &[] },
             copies: if self.needs_flows { &self.copies } else { &[] },
             first_time_ns: self.first_time_ns,

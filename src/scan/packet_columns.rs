@@ -267,8 +267,10 @@ fn append(
             block.fill(src_ip, |item| addresses(item.frame, block.chunk).0);
             block.fill(dst_ip, |item| addresses(item.frame, block.chunk).1);
         } else {
-            block.fill(src_ip, |item| item.frame.src_ip);
-            block.fill(dst_ip, |item| item.frame.dst_ip);
+            columns::fill_ips(block.items, src_ip, |item| (context.flow_end(item.at), item.frame.src_ip));
+            columns::fill_ips(block.items, dst_ip, |item| {
+                (context.flow_end(item.at).map(|end| end ^ 1), item.frame.dst_ip)
+            });
         }
         block.fill(protocol, |item| item.frame.protocol.name().map(Symbol));
         block.with(src_port, Layers::PORTS, |frame| frame.src_port);

@@ -20,7 +20,14 @@ impl Context<'_> {
     }
 
     pub(super) fn flow_id(&self, at: usize) -> Option<u64> {
-        self.flow_ids.get(at).copied().filter(|id| *id != u64::MAX)
+        self.flow_end(at).map(|end| end >> 1)
+    }
+
+    /// A number for the end of its flow that sent the frame at a place: twice the flow's number, and one more for the high
+    /// end. The other end's differs in the lowest bit.
+    #[inline]
+    pub(super) fn flow_end(&self, at: usize) -> Option<u64> {
+        self.flow_ends.get(at).copied().filter(|end| *end != u64::MAX)
     }
 
     pub(super) fn time_rel_ns(&self, record: &Record) -> Option<i64> {

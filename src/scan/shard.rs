@@ -120,14 +120,26 @@ pub(crate) struct Found<'a> {
     pub stream: u64,
 }
 
+/// The flow that a frame belongs to, the end of it that sent the frame, and the flow's number where it has one already.
+#[derive(Clone, Copy)]
+struct Belongs {
+    flow: FlowRef,
+    sender: u8,
+    id: Option<u64>,
+}
+
+impl Belongs {
+    const NOWHERE: Self = Self { flow: FlowRef::NONE, sender: 0, id: None };
+}
+
 /// The state of one shard.
 #[derive(Default)]
 pub(crate) struct Shard {
     pub flows: FlowTable,
     /// By flow index; none for what is no TCP.
     pub connections: Slots<Connection>,
-    /// Flow of each frame of this window that was routed here, in order, and its number where it has one already.
-    refs: Vec<(FlowRef, Option<u64>)>,
+    /// Flow of each frame of this window that was routed here, in order.
+    refs: Vec<Belongs>,
     pub frames_without_flow: u64,
     pub streams: Streams,
     /// TCP segments that are not followed yet, in the order of their frames; those of this window from `kept_before` on.
@@ -170,7 +182,7 @@ impl Shard {
                 let turn = if at & QUOTED == 0 {
                     self.on_frame(decoded, at, place, packet, needs)
                 } else {
-                    self.refs.push((FlowRef::NONE, None));
+                    self.refs.push(Belongs::NOWHERE);
                     self.on_quoted(decoded, at, place, needs)
                 };
                 if let Some((member, turn)) = turn {
@@ -180,10 +192,14 @@ impl Shard {
         }
     }
 
-    /// The number of each frame's flow, in the order of the frames; once all flows have theirs.
-    pub fn flow_ids(&self) -> impl Iterator<Item = Option<u64>> {
+    /// The end of its flow that sent each frame (see [`Context::flow_end`](super::core::Context)), in the order of the
+    /// frames; once all flows have their numbers.
+    pub fn flow_ends(&self) -> impl Iterator<Item = Option<u64>> {
         let id_of = |flow: FlowRef| self.flows.flows.get(flow.0 as usize).map(|state| state.id);
-        self.refs.iter().map(move |(flow, id)| id.or_else(|| id_of(*flow)))
+        self.refs.iter().map(move |belongs| {
+            let id = belongs.id.or_else(|| id_of(belongs.flow))?;
+            Some(id << 1 | u64::from(belongs.sender))
+        })
     }
 
     /// Follows the TCP segments kept so far, connection by connection.
@@ -325,7 +341,7 @@ impl Shard {
         let record = decoded.window.records.get(at as usize)?;
         let tcp = chunk.tcp_of(frame);
         let Some((key, is_reversed)) = FlowKey::of(frame, record.interface) else {
-            self.refs.push((FlowRef::NONE, None));
+            self.refs.push(Belongs::NOWHERE);
             return None;
         };
         let flow_limit = needs.flow_limit;
@@ -362,11 +378,11 @@ impl Shard {
         }
         let is_numbered = (flow.0 as usize) < self.flows.numbered;
         let Some(state) = self.flows.flows.get_mut(flow.0 as usize) else {
-            self.refs.push((FlowRef::NONE, None));
+            self.refs.push(Belongs::NOWHERE);
             self.frames_without_flow += 1;
             return None;
         };
-        self.refs.push((flow, is_numbered.then_some(state.id)));
+        self.refs.push(Belongs { flow, sender, id: is_numbered.then_some(state.id) });
         let copy = if needs.copies {
             self.copy_finder.on_packet(packet.hash, packet.has_number, sighting_of(record, frame))
         } else {

@@ -1,6 +1,6 @@
 //! The rows of `tcp`, column by column, as [`packets`](super::packet_columns) are.
 
-use super::columns::{fill, rare};
+use super::columns::{fill, fill_ips, rare};
 use super::core::Context;
 use super::rows::file_no;
 use super::shard::Found;
@@ -87,8 +87,8 @@ pub(super) fn append_header(context: &Context<'_>, items: &[Item<'_>], builder: 
         fill(items, time, |item| item.record.time().map(TimeNs));
         fill(items, time_rel_ns, |item| context.time_rel_ns(item.record));
         fill(items, flow_id, |item| context.flow_id(item.at));
-        fill(items, src_ip, |item| item.frame.src_ip);
-        fill(items, dst_ip, |item| item.frame.dst_ip);
+        fill_ips(items, src_ip, |item| (context.flow_end(item.at), item.frame.src_ip));
+        fill_ips(items, dst_ip, |item| (context.flow_end(item.at).map(|end| end ^ 1), item.frame.dst_ip));
         fill(items, src_port, |item| item.frame.src_port);
         fill(items, dst_port, |item| item.frame.dst_port);
         fill(items, seq_raw, |item| item.tcp.seq);

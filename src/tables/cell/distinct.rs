@@ -38,7 +38,12 @@ struct Names<K> {
     hasher: DefaultHashBuilder,
     /// By glance.
     lately: Vec<Option<(K, i32)>>,
+    /// One more than the key, by the number that the caller has for a value; 0 where it was not met yet.
+    by_number: Vec<u32>,
 }
+
+/// Larger numbers are not kept: the list is made anew for each dictionary.
+const MOST_NUMBERS: usize = 1 << 17;
 
 impl<K: Copy + Eq + Hash + Glance> Names<K> {
     #[inline]
@@ -48,6 +53,22 @@ impl<K: Copy + Eq + Hash + Glance> Names<K> {
             Some(Some((last, key))) if *last == value => *key,
             _ => self.find(value, at),
         }
+    }
+
+    /// `number`, if any, stands for this value and for no other.
+    #[inline]
+    fn key_by_number(&mut self, number: Option<u64>, value: K) -> i32 {
+        let Some(number) = number.filter(|number| *number < MOST_NUMBERS as u64) else { return self.key_of(value) };
+        if let Some(known) = self.by_number.get(number as usize).and_then(|key| key.checked_sub(1)) {
+            debug_assert!(self.values.get(known as usize) == Some(&value), "a number stands for one value");
+            return known as i32;
+        }
+        let key = self.key_of(value);
+        if self.by_number.len() <= number as usize {
+            self.by_number.resize((number as usize + 1).next_power_of_two(), 0);
+        }
+        self.by_number[number as usize] = key as u32 + 1;
+        key
     }
 
     fn find(&mut self, value: K, at: usize) -> i32 {
@@ -78,6 +99,7 @@ impl<K: Copy + Eq + Hash + Glance> Distinct<K> {
             index: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             lately: Vec::new(),
+            by_number: Vec::new(),
         };
         Self { keys: Keys::new(rows), names }
     }
@@ -103,6 +125,15 @@ impl<K: Copy + Eq + Hash + Glance> Distinct<K> {
             words.append_value(&word);
         }
         dictionary(self.keys.array(), Arc::new(words.finish()))
+    }
+}
+
+impl<K: Copy + Eq + Hash + Glance> Distinct<K> {
+    /// Adds a value for each row, with a number that always stands for this value: found by it, nothing is searched for.
+    #[inline]
+    pub fn extend_numbered(&mut self, values: impl Iterator<Item = (Option<u64>, Option<K>)>) {
+        let Self { keys, names } = self;
+        keys.put_all(values.map(|(number, value)| value.map(|value| names.key_by_number(number, value))));
     }
 }
 
