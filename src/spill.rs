@@ -188,6 +188,10 @@ impl Temporary {
         Error::NoRoom { folder: self.path.parent().unwrap_or(&self.path).to_path_buf(), source }
     }
 
+    pub fn unreadable(&self, source: std::io::Error) -> Error {
+        Error::io(&self.path, source)
+    }
+
     fn failed(&self, error: ArrowError) -> Error {
         match error {
             ArrowError::IoError(_, source) => self.no_room(source),

@@ -248,7 +248,7 @@ impl AtticFile {
         match file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(bytes)) {
             Ok(()) => true,
             Err(error) => {
-                locked(&self.failure).get_or_insert(temporary.no_room(error));
+                locked(&self.failure).get_or_insert(temporary.unreadable(error));
                 false
             }
         }
@@ -342,7 +342,7 @@ mod tests {
         let places: Vec<_> = (0..1_000).map(|number| attic.keep(&packed(number)).unwrap()).collect();
         locked(&attic.file.inner).as_ref().unwrap().file.set_len(0).unwrap();
         assert_eq!(attic.read(places[0], &mut Vec::new()), None);
-        assert!(matches!(attic.file.failure(), Some(Error::NoRoom { .. })));
+        assert!(matches!(attic.file.failure(), Some(Error::Io { .. })));
         assert!(attic.file.failure().is_none(), "it is told once");
     }
 }

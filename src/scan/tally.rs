@@ -194,7 +194,9 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClockOrder {
     last_time_ns: Option<i64>,
-    first_time_ns: Option<i64>,
+    /// First and latest time that are believed, and one that is not yet.
+    believed_ns: Option<(i64, i64)>,
+    doubted_ns: Option<i64>,
     /// The latest time up to each frame of the window, from the first one of the capture on: see [`Moment`].
     pub latest_ns: Vec<i64>,
     /// Frames before the window.
@@ -206,7 +208,31 @@ pub(crate) struct ClockOrder {
     pub largest_step_ns: i64,
 }
 
+/// A time further ahead is believed only if the next frame's is near it: one damaged stamp must not stop the clock that
+/// everything waits by.
+const BELIEVED_NS: i64 = 3_600_000_000_000;
+
 impl ClockOrder {
+    fn advance(&mut self, time: i64) {
+        let Some((first, latest)) = self.believed_ns else {
+            self.believed_ns = Some((time, time));
+            return;
+        };
+        // A damaged stamp on the first frame: the second one starts the clock.
+        if self.now.ns == 0 && first == latest && time < first.saturating_sub(BELIEVED_NS) {
+            self.believed_ns = Some((time, time));
+            return;
+        }
+        let is_near = |other: i64| time.saturating_sub(other).saturating_abs() <= BELIEVED_NS;
+        if time <= latest.saturating_add(BELIEVED_NS) || self.doubted_ns.is_some_and(is_near) {
+            let latest = latest.max(time);
+            (self.believed_ns, self.doubted_ns) = (Some((first, latest)), None);
+            self.now.ns = self.now.ns.max(latest.saturating_sub(first));
+        } else {
+            self.doubted_ns = Some(time);
+        }
+    }
+
     pub fn watch(&mut self, window: &Window) {
         self.first_frame = self.frames;
         self.latest_ns.clear();
@@ -216,8 +242,7 @@ impl ClockOrder {
                 self.latest_ns.push(latest_ns);
                 continue;
             };
-            let first = *self.first_time_ns.get_or_insert(time);
-            self.now.ns = latest_ns.max(time.saturating_sub(first));
+            self.advance(time);
             self.latest_ns.push(self.now.ns);
             if let Some(last) = self.last_time_ns
                 && time < last
@@ -229,5 +254,27 @@ impl ClockOrder {
         }
         self.frames += window.records.len() as u64;
         self.now.frame = self.frames.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_damaged_time_does_not_stop_the_clock_and_a_long_pause_moves_it_on() {
+        const SECOND: i64 = 1_000_000_000;
+        let after = |times: &[i64]| {
+            let mut clock = ClockOrder::default();
+            times.iter().for_each(|time| clock.advance(time * SECOND));
+            clock.now.ns / SECOND
+        };
+        let year = 365 * 86_400;
+        assert_eq!(after(&[100, 101, 103, 102]), 3);
+        assert_eq!(after(&[100, 100 + year, 101, 102]), 2);
+        assert_eq!(after(&[100 + year, 100, 101, 102]), 2, "the first one");
+        assert_eq!(after(&[100, 101, 100 + year]), 1);
+        assert_eq!(after(&[100, 101, 100 + year, 101 + year]), year + 1, "two agree");
+        assert_eq!(after(&[100, 100 + 3_600, 100 + 7_200]), 7_200);
     }
 }

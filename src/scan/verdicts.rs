@@ -56,10 +56,6 @@ impl Live {
         if self.connection.is_waiting() {
             self.judge(out, |connection, out| connection.settle(now, limits, out));
         }
-        let quiet_ns = now.ns.saturating_sub(self.last_ns);
-        if quiet_ns >= self.patience_ns() {
-            self.connection.rest(quiet_ns);
-        }
     }
 
     /// After such a silence the connection is put to rest.
@@ -110,7 +106,7 @@ impl Verdicts {
         if let Some(place) = story.filter(|place| !place.is_copy) {
             live.story.get_or_insert_default().on_segment(segment, place.file);
         }
-        live.judge(out, |connection, out| connection.on_segment(segment, out));
+        live.judge(out, |connection, out| connection.on_segment(segment, limits, out));
         live.last_ns = segment.at.ns;
         if !live.is_active {
             live.is_active = true;
@@ -236,7 +232,7 @@ fn look_at(
 ) -> bool {
     let Some(live) = slots.at_work(flow as usize) else { return false };
     live.catch_up(now, limits, out);
-    live.connection.shrink(now);
+    live.connection.shrink();
     live.is_active = live.connection.is_waiting() || now.ns.saturating_sub(live.last_ns) < live.patience_ns();
     if !live.is_active {
         if let Some(story) = &mut live.story {

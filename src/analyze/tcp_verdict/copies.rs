@@ -99,9 +99,8 @@ impl CopyTable {
         let id = s.ip_id.filter(|&id| id != 0 && names_packets);
         let hash = fingerprint(s, id);
         let interface = (s.interface ^ s.interface >> 16) as u16;
-        // Before it is asked, so that it does not matter whether that happened already.
-        self.shrink(s.at.ns);
-        self.last_ns = s.at.ns;
+        self.shrink(s.time_ns);
+        self.last_ns = s.time_ns;
         if !self.furthest.is_passed_by(s)
             && let Some(first) = self.find(hash)
         {
@@ -157,16 +156,9 @@ impl CopyTable {
         self.room < MOST && self.prints.get(self.oldest).is_none_or(is_young)
     }
 
-    /// Frees the ring when it has become stale; `now_ns` is of the [`Moment`](crate::analyze::Moment).
-    pub fn shrink(&mut self, now_ns: i64) {
-        if now_ns.saturating_sub(self.last_ns) > STALE_NS {
-            self.clear();
-        }
-    }
-
-    /// Forgets the prints.
-    pub fn clear(&mut self) {
-        if self.room > 0 {
+    /// Frees the ring when it has become stale by the time of the next segment.
+    fn shrink(&mut self, now_ns: i64) {
+        if self.room > 0 && now_ns.saturating_sub(self.last_ns) > STALE_NS {
             *self = Self { furthest: self.furthest, last_ns: self.last_ns, ..Self::default() };
         }
     }

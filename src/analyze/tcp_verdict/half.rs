@@ -215,24 +215,16 @@ impl Half {
         let una = self.sender.una();
         if self.held.is_due(now, una, limits) {
             let answers = self.answers(peer);
-            self.held.release(now.ns, una, answers, &mut self.counts, out);
-            self.held.expire(now, una, answers, limits, &mut self.counts, out);
+            self.held.release(now.ns, una, answers, limits, &mut self.counts, out);
+            self.held.expire(now, una, limits, &mut self.counts, out);
         }
-    }
-
-    /// Nothing was heard of the connection for `quiet_ns`: what was acknowledged is not asked for any more.
-    pub fn rest(&mut self, quiet_ns: i64) {
-        if quiet_ns >= self.memory_ns() {
-            self.sent.rest();
-        }
-        self.copies.clear();
     }
 
     /// Gives out the rows that are decided.
-    pub fn release(&mut self, now_ns: i64, peer: &Self, out: &mut Out) {
+    pub fn release(&mut self, now_ns: i64, peer: &Self, limits: &HoldLimits, out: &mut Out) {
         if !self.held.is_empty() {
             let answers = self.answers(peer);
-            self.held.release(now_ns, self.sender.una(), answers, &mut self.counts, out);
+            self.held.release(now_ns, self.sender.una(), answers, limits, &mut self.counts, out);
         }
     }
 }

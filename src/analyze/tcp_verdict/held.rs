@@ -14,6 +14,9 @@ const MAX_HELD: usize = 4_096;
 /// Originals of one direction that may wait at a time.
 const MAX_FRESH: usize = 16_384;
 
+/// An acknowledged row waits for so many times the frames that others may.
+const STANDSTILL: u64 = 4;
+
 /// Ranges of one D-SACK block that are matched one by one.
 const MAX_MATCHED: u32 = 64;
 
@@ -44,6 +47,21 @@ pub(super) struct HeldRow {
     pub segments: u32,
     pub first_frame_no: Option<u64>,
     pub acked: Option<AckedAt>,
+}
+
+impl HeldRow {
+    /// When the receiver had its time to report the bytes as received twice; `None` where that is not before the limit.
+    fn due_ns(&self, answers: Answers, limits: &HoldLimits) -> Option<i64> {
+        let due_ns = self.acked?.at_ns.saturating_add(answers.wait_ns);
+        Some(due_ns).filter(|due_ns| *due_ns <= self.since.ns.saturating_add(limits.time_ns))
+    }
+
+    /// Whether it has waited too long. A row that is acknowledged waits for what is due soon, by time and not by frames, or
+    /// it would matter which of the two was looked at first; frames count only where time stands still.
+    fn is_over(&self, now: Moment, limits: &HoldLimits) -> bool {
+        let rows = limits.rows.saturating_mul(if self.acked.is_some() { STANDSTILL } else { 1 });
+        now.is_beyond(self.since, &HoldLimits { rows, ..*limits })
+    }
 }
 
 /// When an ACK came.
@@ -198,7 +216,7 @@ impl Held {
     pub fn is_due(&self, now: Moment, una: Option<u32>, limits: &HoldLimits) -> bool {
         let is_acked = |end: u32| una.is_some_and(|una| !before(una, end));
         let is_due = |row: &FreshRow| row.until_ns <= now.ns && is_acked(row.end) || now.is_beyond(row.since, limits);
-        let is_over = |row: &HeldRow| now.ns >= self.next_ns || now.is_beyond(row.since, limits);
+        let is_over = |row: &HeldRow| now.ns >= self.next_ns || row.is_over(now, limits);
         self.fresh.front().is_some_and(is_due) || self.rows.front().is_some_and(is_over)
     }
 
@@ -208,6 +226,7 @@ impl Held {
         now_ns: i64,
         una: Option<u32>,
         answers: Answers,
+        limits: &HoldLimits,
         counts: &mut DirectionSummary,
         out: &mut Out,
     ) {
@@ -223,7 +242,7 @@ impl Held {
         self.next_ns = i64::MAX;
         let mut index = 0;
         while let Some(row) = self.rows.get(index).copied() {
-            let due_ns = row.acked.map_or(i64::MAX, |acked| acked.at_ns.saturating_add(answers.wait_ns));
+            let due_ns = row.due_ns(answers, limits).unwrap_or(i64::MAX);
             if due_ns > now_ns {
                 self.next_ns = self.next_ns.min(due_ns);
                 index += 1;
@@ -235,13 +254,12 @@ impl Held {
         }
     }
 
-    /// Gives out what waited too long, with the judgement that [`Self::release`] would give it later if it does at all:
-    /// which of the two comes first must not matter.
+    /// Gives out what waited too long. Of a row whose time to be D-SACKed was over before, [`Self::release`] is asked first:
+    /// it must not matter how often either is.
     pub fn expire(
         &mut self,
         now: Moment,
         una: Option<u32>,
-        answers: Answers,
         limits: &HoldLimits,
         counts: &mut DirectionSummary,
         out: &mut Out,
@@ -252,14 +270,9 @@ impl Held {
             let evidence = if is_acked { row.evidence.with(Evidence::ACK) } else { row.evidence };
             emit(row.row, Judgement::plain(row.verdict, evidence), counts, out);
         }
-        while let Some(row) = self.rows.front().copied().filter(|row| now.is_beyond(row.since, limits)) {
+        while let Some(row) = self.rows.front().copied().filter(|row| row.is_over(now, limits)) {
             self.rows.pop_front();
-            if row.acked.is_some() {
-                let judgement = self.judge(&row, answers.has_sack);
-                emit(row.row, judgement, counts, out);
-            } else {
-                self.give_up(&row, counts, out);
-            }
+            self.give_up(&row, counts, out);
         }
     }
 

@@ -45,8 +45,7 @@ const IPV6_EXTRA_BYTES: u32 = 20;
 
 /// One TCP connection, from SYN to the end or to a port's reuse; telling connections apart is the caller's part.
 ///
-/// Memory is bounded: at most about 3 MB a direction with everything full, a few KB in ordinary bulk, under 2 KB a
-/// direction once quiet and told so by [`Connection::rest`].
+/// Memory is bounded: at most about 3 MB a direction with everything full, a few KB in ordinary bulk.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Connection {
     halves: [Half; 2],
@@ -72,13 +71,13 @@ impl Connection {
 
     /// Takes in the next segment and pushes every row that became final: (row, judgement), in any order, each row
     /// once in the life of the connection. Call [`Self::settle`] with the segment's moment before.
-    pub fn on_segment(&mut self, s: &Segment, out: &mut Vec<(u64, Judgement)>) {
+    pub fn on_segment(&mut self, s: &Segment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
         self.is_ipv6 = s.ip_id.is_none();
         self.halves.iter_mut().for_each(|half| half.held.on_segment());
         self.judge(s, out);
         for dir in 0..2 {
             let (half, peer) = self.pair(dir);
-            half.release(s.at.ns, peer, out);
+            half.release(s.at.ns, peer, limits, out);
         }
     }
 
@@ -91,12 +90,6 @@ impl Connection {
             let (half, peer) = self.pair(dir);
             half.settle(now, peer, limits, out);
         }
-    }
-
-    /// Nothing was heard of the connection for `quiet_ns`: forgets what hardly anything sent now can be a copy or a repetition
-    /// of. To be told before the segment that ends the silence; during the silence it may be told as well or not.
-    pub fn rest(&mut self, quiet_ns: i64) {
-        self.halves.iter_mut().for_each(|half| half.rest(quiet_ns));
     }
 
     /// An ICMP "fragmentation needed" or "packet too big" that quotes a segment of direction `dir` starting at `seq`;
@@ -118,11 +111,10 @@ impl Connection {
     }
 
     /// Gives memory back that is not needed now; changes nothing else.
-    pub fn shrink(&mut self, now: Moment) {
+    pub fn shrink(&mut self) {
         for half in &mut self.halves {
             half.held.shrink();
             half.sent.shrink();
-            half.copies.shrink(now.ns);
         }
     }
 

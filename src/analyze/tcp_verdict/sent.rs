@@ -218,14 +218,6 @@ impl SentRing {
         self.acked_count = 0;
     }
 
-    /// Forgets what was acknowledged but the last of it: what is sent once more after a long silence is most often that.
-    pub fn rest(&mut self) {
-        while self.acked_count > 1 {
-            self.pop();
-        }
-        self.shrink();
-    }
-
     /// Gives memory back when there is hardly anything to remember.
     pub fn shrink(&mut self) {
         if self.ranges.len() <= 1 {

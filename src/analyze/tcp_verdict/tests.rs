@@ -113,7 +113,7 @@ impl Wire {
         }
         change(&mut s);
         self.connection.settle(s.at, &HoldLimits::default(), &mut self.judged);
-        self.connection.on_segment(&s, &mut self.judged);
+        self.connection.on_segment(&s, &HoldLimits::default(), &mut self.judged);
         row
     }
 
@@ -377,8 +377,7 @@ fn any_segments_at_all_neither_panic_nor_lose_a_row() {
                 let limits = HoldLimits { rows: 20, time_ns: 500 * MS };
                 let judged = &mut wire.judged;
                 wire.connection.settle(now, &limits, judged);
-                wire.connection.rest(time_ns);
-                wire.connection.shrink(now);
+                wire.connection.shrink();
             }
         }
         wire.finish();

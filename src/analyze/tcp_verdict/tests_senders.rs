@@ -231,3 +231,43 @@ fn the_tap_is_placed_by_ttl_and_by_the_halves_of_the_handshake() {
     assert_eq!(shake(5 * MS, 10 * MS, 64), Vantage::Unknown);
     assert_eq!(shake(5 * MS, 10 * MS, 63), Vantage::Middle);
 }
+
+#[test]
+fn a_timer_that_backs_off_for_long_resends_what_was_seen_and_acknowledged() {
+    let mut wire = Wire::at_server().without_ids().without_timestamps().shake(MS, true);
+    for n in 0..4 {
+        wire.data((10 + i64::from(n)) * MS, n, 0);
+    }
+    wire.ack(20 * MS, 4, &[]);
+    let (mut time_ns, mut wait_ns, mut resent) = (20 * MS, 250 * MS, Vec::new());
+    // The ACKs never arrive: the first piece again and again, each time reported as received twice.
+    for _ in 0..8 {
+        (time_ns, wait_ns) = (time_ns + wait_ns, wait_ns * 2);
+        resent.push(wire.data(time_ns, 0, 0));
+        wire.ack(time_ns + MS, 4, &[(0, 1)]);
+        wire.connection.shrink();
+    }
+    let all = wire.finish();
+    for row in resent {
+        let judgement = all[row as usize];
+        assert_eq!((judgement.verdict, judgement.outcome), (Verdict::Retransmit, Some(Outcome::Spurious)), "row {row}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_just_before_the_limit_does_not_tell_yet_that_a_repetition_was_needed() {
+    let resent_again = |dsack_ns: Option<i64>| {
+        let mut wire = Wire::at_server().shake(1_000 * MS, true);
+        wire.data(1_100 * MS, 0, 100);
+        let row = wire.data(2_500 * MS, 0, 101);
+        wire.ack(12_480 * MS, 1, &[]);
+        if let Some(time_ns) = dsack_ns {
+            wire.ack(time_ns, 1, &[(0, 1)]);
+        }
+        wire.ack(60_000 * MS, 1, &[]);
+        wire.finish()[row as usize].outcome
+    };
+    assert_eq!(resent_again(None), Some(Outcome::Unknown));
+    assert_eq!(resent_again(Some(12_490 * MS)), Some(Outcome::Spurious));
+    assert_eq!(resent_again(Some(14_000 * MS)), Some(Outcome::Unknown), "later than anything may wait");
+}
