@@ -159,7 +159,11 @@ impl Half {
 
     /// How answers to this direction come.
     pub fn answers(&self, peer: &Self) -> Answers {
-        Answers { has_sack: self.has_sack(peer) == Some(true), wait_ns: self.rtt.answer_ns() }
+        Answers {
+            has_sack: self.has_sack(peer) == Some(true),
+            wait_ns: self.rtt.answer_ns(),
+            round_trip_ns: self.rtt.min_ns().unwrap_or(0),
+        }
     }
 
     /// How long acknowledged bytes are remembered, for copies that come late.
@@ -216,7 +220,7 @@ impl Half {
         if self.held.is_due(now, una, limits) {
             let answers = self.answers(peer);
             self.held.release(now.ns, una, answers, limits, &mut self.counts, out);
-            self.held.expire(now, una, limits, &mut self.counts, out);
+            self.held.expire(now, una, answers, limits, &mut self.counts, out);
         }
     }
 

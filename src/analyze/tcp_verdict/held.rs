@@ -56,6 +56,12 @@ impl HeldRow {
         Some(due_ns).filter(|due_ns| *due_ns <= self.since.ns.saturating_add(limits.time_ns))
     }
 
+    /// A row whose ACK came a round trip after it had its chance to be D-SACKed.
+    fn is_answered(&self, answers: Answers) -> bool {
+        let round_trip_ns = answers.round_trip_ns / 8 * 7;
+        self.acked.is_some_and(|acked| acked.time_ns.saturating_sub(self.time_ns) >= round_trip_ns)
+    }
+
     /// Whether it has waited too long. A row that is acknowledged waits for what is due soon, by time and not by frames, or
     /// it would matter which of the two was looked at first; frames count only where time stands still.
     fn is_over(&self, now: Moment, limits: &HoldLimits) -> bool {
@@ -94,6 +100,8 @@ pub(super) struct Answers {
     pub has_sack: bool,
     /// How long an answer may take.
     pub wait_ns: i64,
+    /// The shortest one took; 0 where none was seen.
+    pub round_trip_ns: i64,
 }
 
 /// What a D-SACK block reported.
@@ -260,6 +268,7 @@ impl Held {
         &mut self,
         now: Moment,
         una: Option<u32>,
+        answers: Answers,
         limits: &HoldLimits,
         counts: &mut DirectionSummary,
         out: &mut Out,
@@ -272,7 +281,16 @@ impl Held {
         }
         while let Some(row) = self.rows.front().copied().filter(|row| row.is_over(now, limits)) {
             self.rows.pop_front();
-            self.give_up(&row, counts, out);
+            let end_ns = row.since.ns.saturating_add(limits.time_ns);
+            // Half of the wait is one round trip as long as it may well be.
+            if row.acked.is_some_and(|acked| end_ns.saturating_sub(acked.at_ns) >= answers.wait_ns / 2)
+                && row.is_answered(answers)
+            {
+                let judgement = self.judge(&row, answers.has_sack);
+                emit(row.row, judgement, counts, out);
+            } else {
+                self.give_up(&row, counts, out);
+            }
         }
     }
 
@@ -284,14 +302,13 @@ impl Held {
         }
     }
 
-    /// Gives out everything. A row whose ACK came at least `round_trip_ns` after it had its chance to be D-SACKed.
-    pub fn finish(&mut self, answers: Answers, round_trip_ns: i64, counts: &mut DirectionSummary, out: &mut Out) {
+    /// Gives out everything.
+    pub fn finish(&mut self, answers: Answers, counts: &mut DirectionSummary, out: &mut Out) {
         while let Some(row) = self.fresh.pop_front() {
             emit(row.row, Judgement::plain(row.verdict, row.evidence), counts, out);
         }
         while let Some(row) = self.rows.pop_front() {
-            let answered = |acked: AckedAt| acked.time_ns.saturating_sub(row.time_ns) >= round_trip_ns;
-            if row.acked.is_some_and(answered) {
+            if row.is_answered(answers) {
                 let judgement = self.judge(&row, answers.has_sack);
                 emit(row.row, judgement, counts, out);
             } else {

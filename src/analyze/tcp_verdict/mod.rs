@@ -125,8 +125,8 @@ impl Connection {
         for dir in 0..2 {
             let (half, peer) = self.pair(dir);
             half.held.on_segment();
-            let (answers, round_trip_ns) = (half.answers(peer), half.rtt.min_ns().unwrap_or(0) / 8 * 7);
-            half.held.finish(answers, round_trip_ns, &mut half.counts, out);
+            let answers = half.answers(peer);
+            half.held.finish(answers, &mut half.counts, out);
         }
     }
 

@@ -260,7 +260,7 @@ fn an_acknowledgement_just_before_the_limit_does_not_tell_yet_that_a_repetition_
         let mut wire = Wire::at_server().shake(1_000 * MS, true);
         wire.data(1_100 * MS, 0, 100);
         let row = wire.data(2_500 * MS, 0, 101);
-        wire.ack(12_480 * MS, 1, &[]);
+        wire.ack(12_490 * MS, 1, &[]);
         if let Some(time_ns) = dsack_ns {
             wire.ack(time_ns, 1, &[(0, 1)]);
         }
@@ -268,6 +268,6 @@ fn an_acknowledgement_just_before_the_limit_does_not_tell_yet_that_a_repetition_
         wire.finish()[row as usize].outcome
     };
     assert_eq!(resent_again(None), Some(Outcome::Unknown));
-    assert_eq!(resent_again(Some(12_490 * MS)), Some(Outcome::Spurious));
+    assert_eq!(resent_again(Some(12_495 * MS)), Some(Outcome::Spurious));
     assert_eq!(resent_again(Some(14_000 * MS)), Some(Outcome::Unknown), "later than anything may wait");
 }
