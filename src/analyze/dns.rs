@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use super::{HoldLimits, Moment};
 use crate::wire::{DnsMessage, Ip, Question};
 
-/// An answered query waits this long for a second response.
-const DUPLICATE_NS: i64 = 1_000_000_000;
 /// The same question again within this time is the same wish: resolvers try for half a minute at most.
 const RETRY_NS: i64 = 30_000_000_000;
 /// Questions remembered for that; beyond it the older half is forgotten.
@@ -52,13 +50,7 @@ impl Transaction {
 
     /// Whether nothing counts for it any more; once true, that stays so.
     fn is_over(&self, now: Moment, limits: &HoldLimits) -> bool {
-        let waited = HoldLimits { rows: limits.rows, time_ns: DUPLICATE_NS };
-        match self.answered {
-            _ if !self.has_query => true,
-            None => now.is_beyond(self.place.at, limits),
-            // Counted in frames, it waits no longer for a second response than it did for the first.
-            Some(answered) => now.is_beyond(Moment { frame: self.place.at.frame, ..answered }, &waited),
-        }
+        !self.has_query || limits.is_over(self.place.at, self.answered, now)
     }
 }
 
@@ -182,6 +174,7 @@ fn key_of(place: &DnsPlace, message: &DnsMessage) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::moment::each_late_answer;
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -261,34 +254,20 @@ mod tests {
 
     #[test]
     fn what_comes_later_than_it_may_never_counts_whenever_rows_are_handed_out() {
-        let limits = HoldLimits { rows: 100, time_ns: 10 * SECOND };
-        // Frames and seconds from a query to its first response, and from there to the second.
-        for (first, second, is_counted) in [
-            ((99, 9), (1, 1), (true, true)),
-            ((100, 10), (0, 1), (true, true)),
-            ((100, 10), (1, 1), (true, false)),
-            ((99, 9), (1, 2), (true, false)),
-            ((101, 1), (1, 1), (false, false)),
-            ((9, 11), (1, 1), (false, false)),
-        ] {
-            for is_often in [false, true] {
-                let mut tracker = DnsTracker::new(limits);
-                let mut rows = Vec::new();
-                tracker.on_message(place(1, 0), message(1, 0x100, "svc"));
-                let (mut frame, mut time) = (1, 0);
-                for (frames, seconds) in [first, second] {
-                    (frame, time) = (frame + frames, time + seconds * SECOND);
-                    if is_often {
-                        tracker.release(Some(Moment { ns: time, frame: frame - 1 }), |done| rows.push(done.clone()));
-                    }
-                    tracker.on_message(place(frame, time), message(1, 0x8180, "svc"));
+        each_late_answer(|limits, is_often, answers, is_counted| {
+            let (mut tracker, mut rows) = (DnsTracker::new(limits), Vec::new());
+            tracker.on_message(place(1, 0), message(1, 0x100, "svc"));
+            for at in answers {
+                if is_often {
+                    tracker.release(Some(Moment { frame: at.frame - 1, ..at }), |done| rows.push(done.clone()));
                 }
-                tracker.release(None, |done| rows.push(done.clone()));
-                let query = rows.first().map(|query| (query.response.is_some(), query.duplicate_count > 0));
-                assert_eq!(query, Some(is_counted), "{first:?} {second:?}");
-                let strays = usize::from(!is_counted.0) + usize::from(!is_counted.1);
-                assert_eq!(rows.len(), 1 + strays, "{first:?} {second:?}");
+                tracker.on_message(place(at.frame, at.ns), message(1, 0x8180, "svc"));
             }
-        }
+            tracker.release(None, |done| rows.push(done.clone()));
+            let query = rows.first().map(|query| (query.response.is_some(), query.duplicate_count > 0));
+            assert_eq!(query, Some(is_counted), "{answers:?}");
+            let strays = usize::from(!is_counted.0) + usize::from(!is_counted.1);
+            assert_eq!(rows.len(), 1 + strays, "{answers:?}");
+        });
     }
 }

@@ -35,10 +35,52 @@ pub struct HoldLimits {
     pub time_ns: i64,
 }
 
+/// What is answered waits this long for further answers.
+const AGAIN_NS: i64 = 1_000_000_000;
+
+impl HoldLimits {
+    /// Whether nothing counts any more for what was asked, and perhaps answered; once true, that stays so.
+    pub fn is_over(&self, asked: Moment, answered: Option<Moment>, now: Moment) -> bool {
+        match answered {
+            None => now.is_beyond(asked, self),
+            // Counted in frames, it waits no longer for further answers than it did for the first.
+            Some(answered) => {
+                now.is_beyond(Moment { frame: asked.frame, ..answered }, &Self { time_ns: AGAIN_NS, ..*self })
+            }
+        }
+    }
+}
+
 impl Default for HoldLimits {
     /// Ten seconds or a million frames: longer than a timer backed off five times.
     fn default() -> Self {
         Self { rows: 1_000_000, time_ns: 10_000_000_000 }
+    }
+}
+
+/// Calls `check` for answers at both sides of the limits: whether what waits is given out before each of them, when the two
+/// come to what was asked at time 0 in frame 1, and whether each counts.
+#[cfg(test)]
+pub(crate) fn each_late_answer(check: impl Fn(HoldLimits, bool, [Moment; 2], (bool, bool))) {
+    const SECOND: i64 = 1_000_000_000;
+    let limits = HoldLimits { rows: 100, time_ns: 10 * SECOND };
+    // Frames and seconds to the first answer, and from there to the second.
+    for (first, second, is_counted) in [
+        ((99, 9), (1, 1), (true, true)),
+        ((100, 10), (0, 1), (true, true)),
+        ((100, 10), (1, 1), (true, false)),
+        ((99, 9), (1, 2), (true, false)),
+        ((101, 1), (1, 1), (false, false)),
+        ((9, 11), (1, 1), (false, false)),
+    ] {
+        let after = |at: Moment, (frames, seconds): (u64, i64)| Moment {
+            ns: at.ns + seconds * SECOND,
+            frame: at.frame + frames,
+        };
+        let one = after(Moment { ns: 0, frame: 1 }, first);
+        for is_often in [false, true] {
+            check(limits, is_often, [one, after(one, second)], is_counted);
+        }
     }
 }
 

@@ -5,9 +5,6 @@ use std::collections::HashMap;
 use super::{HoldLimits, Moment};
 use crate::wire::Ip;
 
-/// An answered request waits this long for further replies (`ping` calls them DUP!).
-const DUPLICATE_NS: i64 = 1_000_000_000;
-
 /// A request, and what came back.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
@@ -35,12 +32,7 @@ pub(crate) struct Probe {
 impl Probe {
     /// Whether nothing counts for it any more; once true, that stays so.
     fn is_over(&self, now: Moment, limits: &HoldLimits) -> bool {
-        let waited = HoldLimits { rows: limits.rows, time_ns: DUPLICATE_NS };
-        match self.replied {
-            None => now.is_beyond(self.at, limits),
-            // Counted in frames, it waits no longer for further replies than it did for the first.
-            Some(replied) => now.is_beyond(Moment { frame: self.at.frame, ..replied }, &waited),
-        }
+        limits.is_over(self.at, self.replied, now)
     }
 }
 
@@ -157,6 +149,7 @@ fn key_of(probe: &Probe) -> ProbeKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::moment::each_late_answer;
 
     const A: Ip = Ip::NONE;
 
@@ -216,34 +209,20 @@ mod tests {
 
     #[test]
     fn what_comes_later_than_it_may_never_counts_whenever_rows_are_handed_out() {
-        const SECOND: i64 = 1_000_000_000;
-        let limits = HoldLimits { rows: 100, time_ns: 10 * SECOND };
-        // Frames and seconds from a request to its first reply, and from there to the second.
-        for (first, second, is_counted) in [
-            ((100, 10), (0, 1), (true, true)),
-            ((100, 10), (1, 1), (true, false)),
-            ((99, 9), (1, 2), (true, false)),
-            ((101, 1), (1, 1), (false, false)),
-            ((9, 11), (1, 1), (false, false)),
-        ] {
-            for is_often in [false, true] {
-                let mut tracker = ProbeTracker::new(limits);
-                let mut rows = Vec::new();
-                tracker.on_request(Probe { flow_id: Some(3), ..request(1, 0, 1) });
-                let (mut frame, mut time) = (1, 0);
-                for (frames, seconds) in [first, second] {
-                    (frame, time) = (frame + frames, time + seconds * SECOND);
-                    if is_often {
-                        tracker.release(Some(at(frame - 1, time)), |probe| rows.push(probe));
-                    }
-                    tracker.on_reply(A, A, (7, 1), None, 0, Some(3), frame, Some(time), 64, at(frame, time));
-                    tracker.on_error(A, A, (7, 1), None, 0, frame, at(frame, time));
+        each_late_answer(|limits, is_often, answers, is_counted| {
+            let (mut tracker, mut rows) = (ProbeTracker::new(limits), Vec::new());
+            tracker.on_request(Probe { flow_id: Some(3), ..request(1, 0, 1) });
+            for now in answers {
+                if is_often {
+                    tracker.release(Some(Moment { frame: now.frame - 1, ..now }), |probe| rows.push(probe));
                 }
-                tracker.release(None, |probe| rows.push(probe));
-                let told = rows.iter().map(|row| (row.reply_frame_no.is_some(), row.duplicate_count > 0));
-                assert_eq!(told.collect::<Vec<_>>(), [is_counted], "{first:?} {second:?}");
-                assert_eq!(rows[0].error_frame_no.is_some(), is_counted.0, "{first:?} {second:?}");
+                tracker.on_reply(A, A, (7, 1), None, 0, Some(3), now.frame, Some(now.ns), 64, now);
+                tracker.on_error(A, A, (7, 1), None, 0, now.frame, now);
             }
-        }
+            tracker.release(None, |probe| rows.push(probe));
+            let told = rows.iter().map(|row| (row.reply_frame_no.is_some(), row.duplicate_count > 0));
+            assert_eq!(told.collect::<Vec<_>>(), [is_counted], "{answers:?}");
+            assert_eq!(rows[0].error_frame_no.is_some(), is_counted.0, "{answers:?}");
+        });
     }
 }
