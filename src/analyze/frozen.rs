@@ -7,13 +7,48 @@ use serde::de::DeserializeOwned;
 /// Packs a state into `scratch`. `None` where that cannot be done, and the state must stay as it is.
 pub(crate) fn freeze<'a, T: Serialize>(state: &T, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     scratch.clear();
-    *scratch = postcard::to_extend(state, std::mem::take(scratch)).ok()?;
+    postcard::serialize_with_flavor(state, Packing(scratch)).ok()?;
     Some(scratch)
+}
+
+/// Takes in numbers a few bytes at a time, of which a state has hundreds: each is too short for a call that copies memory.
+struct Packing<'a>(&'a mut Vec<u8>);
+
+/// A number takes no more.
+const SHORT_BYTES: usize = 10;
+
+impl postcard::ser_flavors::Flavor for Packing<'_> {
+    type Output = ();
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        if bytes.len() <= SHORT_BYTES {
+            bytes.iter().for_each(|byte| self.0.push(*byte));
+        } else {
+            self.0.extend_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
 }
 
 /// Unpacks a state that [`freeze`] packed.
 pub(crate) fn thaw<T: DeserializeOwned>(frozen: &[u8]) -> Option<T> {
     postcard::from_bytes(frozen).ok()
+}
+
+/// Unpacks the first fields of a state that [`freeze`] packed: those of `T` in its order.
+pub(crate) fn thaw_start<T: DeserializeOwned>(frozen: &[u8]) -> Option<T> {
+    postcard::take_from_bytes(frozen).ok().map(|(start, _)| start)
 }
 
 /// A word in a state. Under a name of its own, or serde takes it for something borrowed from what is unpacked.

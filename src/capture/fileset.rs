@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use super::input::Input;
 use super::lane::{Ended, Interfaces, Lane, is_same_ring};
-use super::record::{CaptureFacts, Finding, Interface, Severity, Window};
+use super::record::{CaptureFacts, Finding, Interface, Record, Severity, Window};
 use super::single::SingleReader;
 use super::source::Share;
 use super::walk::WINDOW_RECORDS;
@@ -164,6 +164,13 @@ impl Reader {
         window.done_bytes = self.done_bytes + running;
         window.total_bytes = self.total_bytes;
         Ok(Some(window))
+    }
+
+    /// Takes back the list of a window that nobody needs any more, so that the next one need not have new memory.
+    pub fn reuse(&mut self, records: Vec<Record>) {
+        if let [lane] = self.lanes.as_mut_slice() {
+            lane.reader.reuse(records);
+        }
     }
 
     /// Gives every lane a window with records left, and retires the lanes that ended.

@@ -26,6 +26,15 @@ impl Input {
             Self::NamedBytes(_, name) | Self::Reader(_, name) => name.clone(),
         }
     }
+
+    /// Whether reading it waits for nobody: neither for another program nor for the caller's own code.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        match self {
+            Self::Path(path) => path.metadata().is_ok_and(|facts| facts.is_file()),
+            Self::Bytes(_) | Self::NamedBytes(..) => true,
+            Self::Reader(..) => false,
+        }
+    }
 }
 
 impl fmt::Debug for Input {

@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// After so many windows' bytes without a record the caller gets an empty window, so that it can ask its observer.
 const QUIET_WINDOWS: usize = 2;
 /// Buffers of so many windows' bytes are kept for re-use.
-const KEPT_WINDOWS: usize = 3;
+const KEPT_WINDOWS: usize = 4;
 
 /// Reads one input.
 pub(crate) struct SingleReader {
@@ -36,6 +36,8 @@ pub(crate) struct SingleReader {
     /// Offset of the buffer's first byte in the (decompressed) content.
     base: u64,
     retired: Vec<Arc<Buffer>>,
+    /// Empty lists for the records of the next windows.
+    spare: Vec<Vec<Record>>,
     /// The reader's error, where records were read before it: they go out first.
     failure: Option<io::Error>,
     limits: Limits,
@@ -112,6 +114,7 @@ impl SingleReader {
             at,
             base: 0,
             retired: Vec::new(),
+            spare: Vec::new(),
             failure: None,
             limits: limits.clone(),
             counts: Counts::default(),
@@ -133,8 +136,8 @@ impl SingleReader {
         if self.is_done {
             return Ok(None);
         }
-        let mut window = Window::default();
-        // Reserved at the guess that frames are large; small ones grow the list, which is then re-used by nobody.
+        let mut window = Window { records: self.spare.pop().unwrap_or_default(), ..Window::default() };
+        // The first list is reserved at the guess that frames are large; small ones grow it.
         window.records.reserve((self.share.buffer_bytes / 256).clamp(256, 4_096));
         let mut taken_bytes = 0;
         loop {
@@ -176,6 +179,15 @@ impl SingleReader {
         window.total_bytes = self.facts.stored_bytes;
         window.done_bytes = self.source.stored.load(Ordering::Relaxed);
         Ok(Some(window))
+    }
+
+    /// Takes back the list of a window that nobody needs any more.
+    pub fn reuse(&mut self, records: Vec<Record>) {
+        if self.spare.len() < KEPT_WINDOWS {
+            let mut records = records;
+            records.clear();
+            self.spare.push(records);
+        }
     }
 
     /// The content's first bytes; whole only until records are read.

@@ -29,7 +29,7 @@ pub(crate) struct Share {
 
 impl Default for Share {
     fn default() -> Self {
-        Self { buffer_bytes: 8 << 20, decoder_bytes: 256 << 20, is_reopened: false }
+        Self { buffer_bytes: 2 << 20, decoder_bytes: 256 << 20, is_reopened: false }
     }
 }
 

@@ -2,16 +2,18 @@
 //! memory of a run does not grow with the connections that are quiet, however many a capture holds.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Error;
 use crate::spill::Temporary;
 
 const BLOCK_BYTES: usize = 1 << 16;
-/// Full blocks of one attic that stay in memory: what was put to rest last is the likeliest to be asked for again.
+/// Full blocks of one attic that stay in memory in any case: what was put to rest last is the likeliest to be asked for again.
 const BLOCKS_IN_MEMORY: usize = 2;
+/// Blocks of all attics of a run that may stay in memory: 64 MiB. A file costs more time than memory, but that is bounded.
+const ALL_IN_MEMORY: usize = (64 << 20) / BLOCK_BYTES;
 /// Bytes that nobody needs any more and that are put up with, beside as many as are needed.
 const WASTE_BYTES: u64 = 16 * BLOCK_BYTES as u64;
 
@@ -81,6 +83,7 @@ impl Attic {
     #[cfg(test)]
     pub fn keep_in_memory(&mut self, most: usize) {
         self.blocks_in_memory = most;
+        self.file.lacks_memory.store(true, Ordering::Relaxed);
     }
 
     /// Takes in what was packed; `None` if it is larger than anything that is packed may be.
@@ -106,7 +109,7 @@ impl Attic {
     fn start_block(&mut self, bytes: usize) -> Option<()> {
         u32::try_from(self.blocks.len()).ok()?;
         self.end_block();
-        while self.in_memory > self.blocks_in_memory {
+        while self.in_memory > self.blocks_in_memory && self.file.is_memory_full() {
             if !self.move_out() {
                 break;
             }
@@ -114,7 +117,13 @@ impl Attic {
         let block = Block::Memory(Vec::with_capacity(bytes.max(BLOCK_BYTES)));
         self.blocks.push(Entry { block, bytes: 0, needed: 0 });
         self.in_memory += 1;
+        self.file.in_memory.fetch_add(1, Ordering::Relaxed);
         Some(())
+    }
+
+    fn has_left_memory(&mut self) {
+        self.in_memory -= 1;
+        self.file.in_memory.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The last block takes in no more: it can go where nobody needs it.
@@ -134,7 +143,7 @@ impl Attic {
                     return false;
                 };
                 entry.block = Block::File { offset };
-                self.in_memory -= 1;
+                self.has_left_memory();
                 return true;
             }
         }
@@ -168,13 +177,13 @@ impl Attic {
 
     fn drop_if_needless(&mut self, index: usize) {
         let Some(entry) = self.blocks.get_mut(index).filter(|entry| entry.needed == 0) else { return };
-        self.bytes = self.bytes.saturating_sub(u64::from(entry.bytes));
+        let bytes = std::mem::take(&mut entry.bytes);
+        self.bytes = self.bytes.saturating_sub(u64::from(bytes));
         match std::mem::replace(&mut entry.block, Block::Gone) {
-            Block::Memory(_) => self.in_memory -= 1,
-            Block::File { offset } => self.file.free(offset, entry.bytes),
+            Block::Memory(_) => self.has_left_memory(),
+            Block::File { offset } => self.file.free(offset, bytes),
             Block::Gone => {}
         }
-        entry.bytes = 0;
     }
 
     /// Whether most of it is needed no more, but lies between what is: time to move the latter to another attic.
@@ -185,6 +194,7 @@ impl Attic {
 
 impl Drop for Attic {
     fn drop(&mut self) {
+        self.file.in_memory.fetch_sub(self.in_memory, Ordering::Relaxed);
         for entry in &self.blocks {
             if let Block::File { offset } = entry.block {
                 self.file.free(offset, entry.bytes);
@@ -193,18 +203,22 @@ impl Drop for Attic {
     }
 }
 
-/// The temporary file of a run's attics, made when it is first needed.
+/// What the attics of a run share: how much of them is in memory, and the temporary file, made when it is first needed.
 #[derive(Default)]
 pub(crate) struct AtticFile {
-    inner: Mutex<Option<Inner>>,
+    in_memory: AtomicUsize,
+    /// Nothing beyond what each attic keeps in any case may stay in memory.
+    lacks_memory: AtomicBool,
+    made: OnceLock<(File, Temporary)>,
+    room: Mutex<Room>,
     /// It could not be made or written once: everything stays in memory from then on.
     has_no_room: AtomicBool,
     failure: Mutex<Option<Error>>,
 }
 
-struct Inner {
-    file: File,
-    temporary: Temporary,
+/// Where in the file there is room.
+#[derive(Default)]
+struct Room {
     end: u64,
     /// Where blocks may be overwritten.
     free: Vec<u64>,
@@ -220,22 +234,28 @@ impl AtticFile {
         locked(&self.failure).take()
     }
 
+    fn is_memory_full(&self) -> bool {
+        self.in_memory.load(Ordering::Relaxed) >= ALL_IN_MEMORY || self.lacks_memory.load(Ordering::Relaxed)
+    }
+
     /// Writes a block; returns where it lies.
     fn write(&self, block: &[u8]) -> Option<u64> {
         if self.has_no_room.load(Ordering::Relaxed) {
             return None;
         }
-        let mut inner = locked(&self.inner);
+        let mut room = locked(&self.room);
         let written = (|| {
-            if inner.is_none() {
-                let (temporary, file) = Temporary::new().ok()?;
-                *inner = Some(Inner { file, temporary, end: 0, free: Vec::new() });
-            }
-            let inner = inner.as_mut()?;
-            let offset = if block.len() <= BLOCK_BYTES { inner.free.pop() } else { None }.unwrap_or(inner.end);
-            inner.file.seek(SeekFrom::Start(offset)).and_then(|_| inner.file.write_all(block)).ok()?;
+            let (file, _) = match self.made.get() {
+                Some(made) => made,
+                None => {
+                    let (temporary, file) = Temporary::new().ok()?;
+                    self.made.get_or_init(|| (file, temporary))
+                }
+            };
+            let offset = if block.len() <= BLOCK_BYTES { room.free.pop() } else { None }.unwrap_or(room.end);
+            write_at(file, block, offset).ok()?;
             // Blocks take equal room, so that one may lie where another one was.
-            inner.end = inner.end.max(offset + block.len().max(BLOCK_BYTES) as u64);
+            room.end = room.end.max(offset + block.len().max(BLOCK_BYTES) as u64);
             Some(offset)
         })();
         self.has_no_room.store(written.is_none(), Ordering::Relaxed);
@@ -243,9 +263,8 @@ impl AtticFile {
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        let mut inner = locked(&self.inner);
-        let Some(Inner { file, temporary, .. }) = inner.as_mut() else { return false };
-        match file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(bytes)) {
+        let Some((file, temporary)) = self.made.get() else { return false };
+        match self.read_at(file, bytes, offset) {
             Ok(()) => true,
             Err(error) => {
                 locked(&self.failure).get_or_insert(temporary.unreadable(error));
@@ -254,13 +273,39 @@ impl AtticFile {
         }
     }
 
+    #[cfg(unix)]
+    fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+    }
+
+    /// The file has one position, which nobody else may move meanwhile.
+    #[cfg(not(unix))]
+    fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        use std::io::{Read, Seek};
+        let _room = locked(&self.room);
+        let mut file = file;
+        file.seek(io::SeekFrom::Start(offset))?;
+        file.read_exact(bytes)
+    }
+
     fn free(&self, offset: u64, bytes: u32) {
-        if bytes as usize <= BLOCK_BYTES
-            && let Some(inner) = locked(&self.inner).as_mut()
-        {
-            inner.free.push(offset);
+        if bytes as usize <= BLOCK_BYTES {
+            locked(&self.room).free.push(offset);
         }
     }
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(not(unix))]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    use std::io::{Seek, Write};
+    let mut file = file;
+    file.seek(io::SeekFrom::Start(offset))?;
+    file.write_all(bytes)
 }
 
 #[cfg(test)]
@@ -304,7 +349,7 @@ mod tests {
             let places: Vec<_> = (0..400).map(|number| attic.keep(&packed(number + round)).unwrap()).collect();
             places.into_iter().for_each(|place| attic.forget(place));
         }
-        let end = locked(&attic.file.inner).as_ref().map_or(0, |inner| inner.end);
+        let end = locked(&attic.file.room).end;
         assert!((1..=16 * BLOCK_BYTES as u64).contains(&end), "{end}");
         assert!(attic.needed == 0 && attic.bytes <= BLOCK_BYTES as u64 && !attic.is_wasteful());
     }
@@ -312,6 +357,7 @@ mod tests {
     #[test]
     fn one_state_in_each_block_makes_it_wasteful() {
         let mut attic = Attic::default();
+        let file = Arc::clone(&attic.file);
         let places: Vec<_> = (0..6_000).map(|number| attic.keep(&packed(number)).unwrap()).collect();
         assert!(!attic.is_wasteful());
         for (number, place) in places.iter().enumerate() {
@@ -320,6 +366,22 @@ mod tests {
             }
         }
         assert!(attic.is_wasteful());
+        assert_eq!(file.in_memory.load(Ordering::Relaxed), attic.in_memory);
+        drop(attic);
+        assert_eq!(file.in_memory.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn beyond_what_all_attics_may_take_each_keeps_its_newest_blocks() {
+        let mut attic = Attic::default();
+        // As if others had left room for eight more.
+        attic.file.in_memory.store(ALL_IN_MEMORY - 8, Ordering::Relaxed);
+        (0..2_000).for_each(|number| assert!(attic.keep(&packed(number)).is_some()));
+        assert!(attic.blocks.len() > 20 && attic.in_memory == 8, "{} {}", attic.blocks.len(), attic.in_memory);
+        // As if others had taken that too.
+        attic.file.in_memory.store(10 * ALL_IN_MEMORY, Ordering::Relaxed);
+        (0..200).for_each(|number| assert!(attic.keep(&packed(number)).is_some()));
+        assert_eq!(attic.in_memory, BLOCKS_IN_MEMORY + 1);
     }
 
     #[test]
@@ -332,7 +394,7 @@ mod tests {
         for (number, place) in (0..).zip(&places) {
             assert_eq!(attic.read(*place, &mut scratch), Some(packed(number).as_slice()));
         }
-        assert!(locked(&attic.file.inner).is_none() && attic.in_memory == attic.blocks.len());
+        assert!(attic.file.made.get().is_none() && attic.in_memory == attic.blocks.len());
     }
 
     #[test]
@@ -340,7 +402,7 @@ mod tests {
         let mut attic = Attic::default();
         attic.keep_in_memory(0);
         let places: Vec<_> = (0..1_000).map(|number| attic.keep(&packed(number)).unwrap()).collect();
-        locked(&attic.file.inner).as_ref().unwrap().file.set_len(0).unwrap();
+        attic.file.made.get().unwrap().0.set_len(0).unwrap();
         assert_eq!(attic.read(places[0], &mut Vec::new()), None);
         assert!(matches!(attic.file.failure(), Some(Error::Io { .. })));
         assert!(attic.file.failure().is_none(), "it is told once");

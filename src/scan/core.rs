@@ -3,26 +3,28 @@
 use std::sync::Arc;
 
 use super::attic::AtticFile;
+use super::decoding::Decoding;
 use super::finish;
+use super::following::Following;
 use super::gate::Gate;
 use super::lldp::LldpStage;
 use super::packet_columns;
 use super::pause::PauseStage;
 use super::roce::{RoceStage, needs_analysis};
-use super::route::{SHARDS, number_flows, number_streams, route};
+use super::route::{SHARDS, number_flows, route};
 use super::rows;
-use super::shard::{CHUNK_RECORDS, Decoded, Shard, ShardNeeds};
+use super::shard::{Decoded, Shard, ShardNeeds};
 use super::sink::Sink;
 use super::story;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
 use super::tcp::TcpHold;
 use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
-use crate::capture::{CaptureFacts, Record, WINDOW_RECORDS, Window};
+use crate::capture::{CaptureFacts, WINDOW_RECORDS, Window};
 use crate::error::Error;
-use crate::flow::{Arrival, Fragments};
+use crate::flow::Fragments;
 use crate::options::Options;
 use crate::tables::*;
-use crate::wire::{Chunk, DecodeConfig, decode, verify};
+use crate::wire::DecodeConfig;
 
 /// TCP segments that are followed in one go, at least and at most.
 const FEWEST_SEGMENTS: usize = WINDOW_RECORDS / 2;
@@ -31,10 +33,6 @@ const MOST_SEGMENTS: usize = 16 * WINDOW_RECORDS;
 const SEGMENTS_PER_CONNECTION: usize = 32;
 /// Frames whose segments are kept at most, however few they are.
 const KEPT_FRAMES: usize = 1 << 20;
-
-/// Frames whose headers are asked for together before they are decoded.
-const RECORDS_ASKED_FOR: usize = 16;
-const CACHE_LINE: usize = 64;
 
 /// Columns of `tcp` that need the verdict analysis.
 const VERDICT_COLUMNS: [&str; 6] =
@@ -83,10 +81,8 @@ macro_rules! each_sink {
 /// The state of a run.
 pub(crate) struct Core {
     pub options: Options,
-    config: DecodeConfig,
+    decoding: Decoding,
     pub sinks: Sinks,
-    chunks: Vec<Chunk>,
-    tallies: Vec<Tally>,
     pub fragments: Fragments,
     pub shards: Vec<Shard>,
     /// Where the states of quiet connections lie that memory is too small for.
@@ -111,8 +107,9 @@ pub(crate) struct Core {
     pub first_time_ns: Option<i64>,
     latest_ns: Option<i64>,
     needs_flows: bool,
-    has_checksums: bool,
     tcp_hold: TcpHold,
+    /// Enough segments are kept; they are followed while the next window is decoded.
+    is_following_due: bool,
     pub fewest_segments: usize,
     pub most_segments: usize,
     /// `None` where no table needs it.
@@ -171,10 +168,8 @@ impl Core {
             lldp: LldpStage::default(),
             ending: None,
             events: None,
-            config,
+            decoding: Decoding::new(config, options.checksums.is_on(stored_bytes)),
             sinks,
-            chunks: Vec::new(),
-            tallies: Vec::new(),
             fragments: Fragments::new(options.limits.fragment_bytes),
             shards: (0..SHARDS).map(|_| Shard::new(&attic_file)).collect(),
             attic_file,
@@ -191,8 +186,8 @@ impl Core {
             first_time_ns: None,
             latest_ns: None,
             needs_flows,
-            has_checksums: options.checksums.is_on(stored_bytes),
             tcp_hold: TcpHold::default(),
+            is_following_due: false,
             fewest_segments: FEWEST_SEGMENTS,
             most_segments: MOST_SEGMENTS,
             needs,
@@ -206,14 +201,17 @@ impl Core {
         if window.records.is_empty() {
             return;
         }
-        let used = self.decode(window, gate);
+        if std::mem::take(&mut self.is_following_due) {
+            let (decoding, following) = self.parts();
+            gate.both(|gate| decoding.decode(window, gate), |gate| following.follow(gate));
+        } else {
+            self.decoding.decode(window, gate);
+        }
         if gate.is_shut() {
             return;
         }
-        for tally in &self.tallies[..used] {
-            self.tally.merge(tally);
-        }
-        self.join_fragments(window, used);
+        self.decoding.add_to(&mut self.tally);
+        self.decoding.join_fragments(window, &mut self.fragments, &mut self.tally);
         self.clock.watch(window);
         if self.first_time_ns.is_none() {
             self.first_time_ns = window.records.iter().find_map(|record| record.time());
@@ -222,7 +220,7 @@ impl Core {
         let now_ns = self.latest_ns.unwrap_or(0);
         let ClockOrder { latest_ns, first_frame, now, .. } = &self.clock;
         let (now, first_frame) = (*now, *first_frame);
-        let decoded = Decoded { window, chunks: &self.chunks[..used], latest_ns, first_frame };
+        let decoded = Decoded { window, chunks: self.decoding.chunks(), latest_ns, first_frame };
         if self.needs_flows {
             let hasher = (self.needs.streams || self.needs.verdicts).then_some(&self.needs.hasher);
             let starts = route(&decoded, &mut self.order, hasher);
@@ -299,88 +297,21 @@ impl Core {
         let connections: usize = self.shards.iter().map(Shard::active_connections).sum();
         let wanted = connections.saturating_mul(SEGMENTS_PER_CONNECTION);
         let wanted = wanted.clamp(self.fewest_segments, self.most_segments);
-        if kept >= wanted || self.kept_frames as usize > KEPT_FRAMES {
-            self.follow(gate);
-        }
+        self.is_following_due = kept >= wanted || self.kept_frames as usize > KEPT_FRAMES;
     }
 
-    /// Follows the TCP segments kept so far, and gives out what is known of them then.
-    fn follow(&mut self, gate: &mut Gate<'_, '_>) {
-        let (needs, now) = (&self.needs, self.clock.now);
-        gate.each(&mut self.shards, |_, shard| shard.follow(needs, now));
-        if gate.is_shut() {
-            return;
-        }
-        number_streams(&mut self.shards, &mut self.next_stream_id);
-        if let Some(sink) = &mut self.sinks.tcp {
-            let is_judged = self.needs.verdicts;
-            self.tcp_hold.add_found(&self.shards, gate.is_parallel());
-            if is_judged {
-                self.tcp_hold.judge(&mut self.shards);
-                // An eighth more than may wait, so that not all connections are looked at every time.
-                let most = self.needs.hold.rows.saturating_add(self.needs.hold.rows / 8);
-                if self.tcp_hold.waiting_rows() > most {
-                    self.shards.iter_mut().for_each(|shard| shard.expire_all(&self.needs, now));
-                    self.tcp_hold.judge(&mut self.shards);
-                }
-            }
-            self.tcp_hold.release(sink, is_judged, false, gate.is_parallel());
-        } else {
-            self.shards.iter_mut().for_each(|shard| shard.judgements.clear());
-        }
-        self.shards.iter_mut().for_each(Shard::forget);
-        self.kept_frames = 0;
-    }
-
-    /// Fragments find each other in the order of the frames, before the frames part.
-    fn join_fragments(&mut self, window: &Window, used: usize) {
-        if self.chunks[..used].iter().all(|chunk| chunk.fragments.is_empty()) {
-            return;
-        }
-        let chunks = &mut self.chunks[..used];
-        for chunk in 0..used {
-            for at in 0..chunks[chunk].fragments.len() {
-                let frame = chunks[chunk].fragments[at] as usize;
-                let Some(record) = window.records.get(chunk * CHUNK_RECORDS + frame) else { continue };
-                let arrival = Arrival {
-                    place: (chunk, frame),
-                    interface: record.interface,
-                    time_ns: record.time(),
-                    bytes: window.bytes(record),
-                };
-                if let Some((before, after)) = self.fragments.on_fragment(&arrival, chunks, &self.config) {
-                    self.tally.recount(before, after);
-                }
-            }
-        }
-        self.fragments.end_window();
-    }
-
-    fn decode(&mut self, window: &Window, gate: &mut Gate<'_, '_>) -> usize {
-        let used = window.records.len().div_ceil(CHUNK_RECORDS);
-        if self.chunks.len() < used {
-            self.chunks.resize_with(used, Chunk::default);
-            self.tallies.resize_with(used, Tally::default);
-        }
-        let (config, has_checksums) = (&self.config, self.has_checksums);
-        let mut pieces: Vec<_> = self.chunks.iter_mut().zip(&mut self.tallies).take(used).collect();
-        gate.each(&mut pieces, |at, (chunk, tally)| {
-            let records = window.records.chunks(CHUNK_RECORDS).nth(at).unwrap_or(&[]);
-            chunk.clear();
-            **tally = Tally::default();
-            for some in records.chunks(RECORDS_ASKED_FOR) {
-                touch(window, some);
-                for record in some {
-                    let bytes = window.bytes(record);
-                    decode(record.link, bytes, record.original_bytes, config, chunk);
-                    if has_checksums {
-                        verify(bytes, chunk);
-                    }
-                }
-            }
-            tally.count(records, chunk);
-        });
-        used
+    /// What decodes the next window, and what follows the segments of those before it.
+    fn parts(&mut self) -> (&mut Decoding, Following<'_>) {
+        let following = Following {
+            needs: &self.needs,
+            now: self.clock.now,
+            shards: &mut self.shards,
+            next_stream_id: &mut self.next_stream_id,
+            sink: self.sinks.tcp.as_mut(),
+            hold: &mut self.tcp_hold,
+            kept_frames: &mut self.kept_frames,
+        };
+        (&mut self.decoding, following)
     }
 
     /// Ends the run: what was held, what is known only now.
@@ -417,7 +348,7 @@ impl Core {
 
     /// No frame comes any more: what waits is decided.
     fn finish_following(&mut self, gate: &mut Gate<'_, '_>) {
-        self.follow(gate);
+        self.parts().1.follow(gate);
         if gate.is_shut() {
             return;
         }
@@ -459,16 +390,6 @@ impl Core {
     pub fn summary(&self) -> Summary {
         self.tally.summary()
     }
-}
-
-/// Reads a byte of each cache line that the headers of these frames lie in. None of these reads waits for another one, as the
-/// frames' own decoding would: where frames are large, each of their headers has to come from memory.
-fn touch(window: &Window, records: &[Record]) {
-    let sum = records.iter().fold(0, |sum, record| {
-        let bytes = window.bytes(record);
-        sum ^ bytes.first().unwrap_or(&0) ^ bytes.get(CACHE_LINE).unwrap_or(&0)
-    });
-    std::hint::black_box(sum);
 }
 
 /// Builds the rows of the window's tables; each large table is one task.

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::ahead::Ahead;
 use super::core::{Core, Sinks};
 use super::filter::Filter;
 use super::finish::sentence;
-use super::gate::Asker;
+use super::gate::{Asker, Beside, Gate};
 use super::sink::Sink;
 use super::tally::Summary;
-use crate::capture::{CaptureFacts, Input, Reader, Severity, Window};
+use crate::capture::{CaptureFacts, Input, Reader, Record, Severity};
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::options::Options;
@@ -37,13 +38,11 @@ impl ScanRequest {
 
 /// A run over a capture.
 pub(crate) struct Engine {
-    reader: Reader,
+    ahead: Ahead,
     core: Core,
     pool: Option<Arc<rayon::ThreadPool>>,
-    next: Option<Window>,
-    /// Met when a window was already read that comes before it.
-    failure: Option<Error>,
-    is_started: bool,
+    /// The records of the last window, which nobody needs any more.
+    spent: Vec<Record>,
     is_finished: bool,
     done_bytes: u64,
     total_bytes: Option<u64>,
@@ -62,16 +61,15 @@ impl Engine {
         pool: Option<Arc<rayon::ThreadPool>>,
     ) -> Result<Self, Error> {
         let sinks = sinks(requests)?;
+        let place = if inputs.iter().all(Input::is_at_hand) { Beside::InPool } else { Beside::Here };
         let reader = Reader::open(inputs, &options.limits)?;
         let needs_flows = requests.iter().any(needs_flows);
         let core = Core::new(options, sinks, needs_flows, reader.total_bytes());
         Ok(Self {
-            reader,
+            ahead: Ahead::new(reader, place),
             core,
             pool,
-            next: None,
-            failure: None,
-            is_started: false,
+            spent: Vec::new(),
             is_finished: false,
             done_bytes: 0,
             total_bytes: None,
@@ -88,24 +86,24 @@ impl Engine {
         if asker.is_over() {
             return self.batches(&stop);
         }
-        if !self.is_started {
-            self.is_started = true;
-            (self.next, self.failure) = read(&mut self.reader);
-        }
-        if let Some(error) = self.failure.take_if(|_| self.next.is_none()) {
-            return Err(error);
-        }
-        let Some(window) = self.next.take() else {
-            let (core, facts, is_finished) = (&mut self.core, self.reader.facts(), &mut self.is_finished);
-            asker.run(self.pool.as_deref(), |gate| *is_finished = core.finish(facts, gate), |_| ());
+        let Some(window) = self.ahead.next()? else {
+            let (core, facts, is_finished) = (&mut self.core, self.ahead.facts(), &mut self.is_finished);
+            let finish = |gate: &mut Gate<'_, '_>| *is_finished = core.finish(facts, gate);
+            asker.run(self.pool.as_deref(), finish, Beside::Here, || ());
             return self.batches(&stop);
         };
         self.done_bytes = window.done_bytes;
         self.total_bytes = window.total_bytes;
-        let (core, reader) = (&mut self.core, &mut self.reader);
-        // The next window is read while the pool works on this one.
-        (self.next, self.failure) =
-            asker.run(self.pool.as_deref(), move |gate| core.process(&window, gate), |_| read(reader));
+        let (core, ahead, spent) = (&mut self.core, &mut self.ahead, &mut self.spent);
+        ahead.reuse(std::mem::take(spent));
+        // The next windows are read while the pool works on this one.
+        let (is_busy, place) = (AtomicBool::new(true), ahead.place);
+        let process = |gate: &mut Gate<'_, '_>| {
+            core.process(&window, gate);
+            is_busy.store(false, Ordering::Relaxed);
+        };
+        asker.run(self.pool.as_deref(), process, place, || ahead.fill(|| is_busy.load(Ordering::Relaxed)));
+        *spent = window.records;
         self.batches(&stop)
     }
 
@@ -123,7 +121,7 @@ impl Engine {
     }
 
     pub fn facts(&self) -> &CaptureFacts {
-        self.reader.facts()
+        self.ahead.facts()
     }
 
     /// What is wrong with the files themselves (cut, damaged, not wholly decompressed), in words; complete at the end.
@@ -142,14 +140,6 @@ pub(crate) fn pool(options: &Options) -> Result<Option<Arc<rayon::ThreadPool>>, 
     }
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("wirelab-{at}"));
     builder.build().map(|pool| Some(Arc::new(pool))).map_err(|error| Error::Usage(error.to_string()))
-}
-
-/// Reads a window, or says what went wrong.
-fn read(reader: &mut Reader) -> (Option<Window>, Option<Error>) {
-    match reader.next_window() {
-        Ok(window) => (window, None),
-        Err(error) => (None, Some(error)),
-    }
 }
 
 fn needs_flows(request: &ScanRequest) -> bool {

@@ -35,31 +35,55 @@ impl<'a> Asker<'a> {
         is_over
     }
 
-    /// Has the pool work, where there is one, and does `beside` meanwhile; else one after the other.
-    pub fn run<T>(
+    /// Has the pool work, where there is one, and does `beside` meanwhile, here or in the pool as well; else one after the
+    /// other.
+    pub fn run<T: Send>(
         &mut self,
         pool: Option<&rayon::ThreadPool>,
         work: impl FnOnce(&mut Gate<'_, '_>) + Send,
-        beside: impl FnOnce(&mut Self) -> T,
+        place: Beside,
+        beside: impl FnOnce() -> T + Send,
     ) -> T {
         let stop = self.stop;
         let Some(pool) = pool else {
             work(&mut Gate { stop, asker: Some(self) });
-            return beside(self);
+            return beside();
         };
-        // `beside` stays on this thread: it may call back into Python.
+        let mut done = None;
         pool.in_place_scope(|scope| {
+            // Dropped with the work's end, also by a panic.
             let (sender, receiver) = sync_channel::<()>(0);
+            let also = sender.clone();
             scope.spawn(move |_| {
-                // Dropped with the work's end, also by a panic.
                 let _sender = sender;
                 work(&mut Gate { stop, asker: None });
             });
-            let done = beside(self);
+            match place {
+                Beside::Here => {
+                    drop(also);
+                    done = Some(beside());
+                }
+                Beside::InPool => {
+                    let done = &mut done;
+                    scope.spawn(move |_| {
+                        let _sender = also;
+                        *done = Some(beside());
+                    });
+                }
+            }
             while receiver.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) && !self.is_over() {}
-            done
-        })
+        });
+        done.unwrap_or_else(|| unreachable!("the scope ends when all is done"))
     }
+}
+
+/// Where a step does what goes on beside the pool's work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// On the calling thread: it may wait long, or call back into Python, and Ctrl-C must reach it.
+    Here,
+    /// Among the pool's own work, so that no more threads are busy than were asked for.
+    InPool,
 }
 
 /// Where work in pieces stops. Without an asker it is done by a pool, inside of which it must be used.
@@ -75,6 +99,18 @@ impl Gate<'_, '_> {
 
     pub fn is_shut(&mut self) -> bool {
         self.asker.as_mut().is_some_and(|asker| asker.is_over()) || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Does two things, side by side where a pool does them.
+    pub fn both(&mut self, one: impl FnOnce(&mut Gate<'_, '_>) + Send, other: impl FnOnce(&mut Gate<'_, '_>) + Send) {
+        if self.is_parallel() {
+            let stop = self.stop;
+            let (one, other) = (|| one(&mut Gate { stop, asker: None }), || other(&mut Gate { stop, asker: None }));
+            rayon::join(other, one);
+        } else {
+            other(self);
+            one(self);
+        }
     }
 
     /// Works on each item, side by side where a pool does it; on none that is left when the run is to end.

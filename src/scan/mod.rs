@@ -1,14 +1,17 @@
 //! Runs a capture through all stages: windows of records, decoded in parallel, routed to shards, analysed in order, built
 //! into batches in frame order. The rows are the same for any number of threads.
 
+mod ahead;
 mod attic;
 mod clocks;
 mod columns;
 mod core;
+mod decoding;
 mod dns;
 mod engine;
 mod filter;
 mod finish;
+mod following;
 mod gate;
 mod kept;
 mod lldp;

@@ -9,12 +9,9 @@ use super::rows::{arp_of, file_no};
 use super::sink::Sink;
 use crate::analyze::Copy;
 use crate::capture::Record;
-use crate::tables::cell::{Cell, CellBuilder, Gaps};
+use crate::tables::cell::{BLOCK, Cell, CellBuilder, Gaps};
 use crate::tables::*;
 use crate::wire::{Chunk, Frame, Ip, Layers, Protocol, TunnelLayer};
-
-/// Frames of one block: they stay in the processor's first cache while column after column looks at them.
-const BLOCK: usize = 128;
 
 /// A frame that has a row.
 #[derive(Clone, Copy)]
@@ -31,7 +28,8 @@ struct Extras<'a> {
     comments: &'a [(u32, String)],
 }
 
-/// Frames of one chunk that are taken together, and what any or all of them have.
+/// Frames of one chunk that are taken together ([`BLOCK`] at most: they stay in the processor's first cache while column
+/// after column looks at them), and what any or all of them have.
 struct Block<'a> {
     chunk: &'a Chunk,
     items: &'a [Item<'a>],

@@ -34,9 +34,11 @@ const IN_CACHE: usize = 8;
 
 /// Frames whose memory is asked for together.
 const BATCH: usize = 32;
+/// The same for turns, of which several mostly belong to one connection.
+const TURN_BATCH: usize = 128;
 
 /// Records per chunk: what one worker decodes at a time.
-pub(crate) const CHUNK_RECORDS: usize = 2_048;
+pub(crate) const CHUNK_RECORDS: usize = 1_024;
 
 impl Decoded<'_> {
     #[inline]
@@ -204,15 +206,16 @@ impl Shard {
 
     /// Follows the TCP segments kept so far, connection by connection.
     pub fn follow(&mut self, needs: &ShardNeeds, now: Moment) {
-        let (turns, keep) = (std::mem::take(&mut self.turns), std::mem::take(&mut self.keep));
+        let (mut turns, keep) = (std::mem::take(&mut self.turns), std::mem::take(&mut self.keep));
+        turns.sort();
         if needs.ws {
             self.outs.clear();
             self.outs.resize(keep.segments.len(), TcpOut::default());
         }
-        let (mut batch, mut rest) = (Vec::with_capacity(BATCH), turns.iter());
+        let (mut batch, mut rest) = (Vec::with_capacity(TURN_BATCH), turns.iter());
         loop {
             batch.clear();
-            batch.extend(rest.by_ref().take(BATCH));
+            batch.extend(rest.by_ref().take(TURN_BATCH));
             if batch.is_empty() {
                 break;
             }
@@ -259,10 +262,15 @@ impl Shard {
             sum ^= keep.segments.get((turn.at & !QUOTED) as usize).map_or(0, Kept::touch);
             sum ^= self.flows.flows.get(turn.flow.0 as usize).map_or(0, |flow| flow.stream);
         }
-        let mut last = FlowRef::NONE;
-        for turn in batch.iter().filter(|turn| std::mem::replace(&mut last, turn.flow) != turn.flow) {
+        let stream_of = |flow: FlowRef| self.flows.flows.get(flow.0 as usize).map_or(u32::MAX, |flow| flow.stream);
+        let firsts = batch.chunk_by(|one, next| one.flow == next.flow).filter_map(<[Turn]>::first);
+        for turn in firsts.clone() {
             sum ^= self.connections.touch(turn.flow.0 as usize) ^ self.verdicts.touch(turn.flow.0);
-            sum ^= self.flows.flows.get(turn.flow.0 as usize).map_or(0, |flow| self.streams.touch(flow.stream));
+            sum ^= self.streams.touch(stream_of(turn.flow));
+        }
+        // Where their lists lie is known only by now.
+        for turn in firsts {
+            sum ^= self.verdicts.touch_lists(turn.flow.0) ^ self.streams.touch_lists(stream_of(turn.flow));
         }
         std::hint::black_box(sum);
     }
@@ -403,10 +411,17 @@ impl Shard {
             return None;
         }
         let member = if needs.streams {
-            if state.stream_slot == u32::MAX {
-                state.stream_slot = self.streams.slot(frame.flow_hash, (key.low, key.high));
+            match state.stream_slot {
+                u32::MAX => {
+                    let (ends, flows) = ((key.low, key.high), &self.flows);
+                    let slot = self.streams.slot(frame.flow_hash, ends, Some(flow.0), flows);
+                    if let Some(state) = self.flows.flows.get_mut(flow.0 as usize) {
+                        state.stream_slot = slot;
+                    }
+                    slot
+                }
+                slot => slot,
             }
-            state.stream_slot
         } else {
             flow.0
         };
@@ -460,7 +475,9 @@ impl Shard {
     fn on_quoted(&mut self, decoded: &Decoded<'_>, at: u32, place: u32, needs: &ShardNeeds) -> Option<(u32, Turn)> {
         let quote = Quote::of(decoded, at, needs)?;
         let flow = self.flows.find(quote.stand_in.flow_hash, &quote.key).unwrap_or(FlowRef::NONE);
-        let slot = self.streams.slot(quote.stand_in.flow_hash, (quote.key.low, quote.key.high));
+        let (ends, flows) = ((quote.key.low, quote.key.high), &self.flows);
+        let of_flow = Some(flow.0).filter(|_| flow != FlowRef::NONE);
+        let slot = self.streams.slot(quote.stand_in.flow_hash, ends, of_flow, flows);
         let at = at & !QUOTED;
         let kept = self.keep.add_quote(place + at, decoded.moment(at as usize), &quote, slot);
         Some((slot, Turn::new(kept | QUOTED, flow, quote.sender)))
@@ -517,11 +534,11 @@ impl Shard {
         self.verdicts.finish_stories();
     }
 
-    /// See [`Slots::keep_idle`].
+    /// Lets so many quiet connections stay at work, and few of the others in memory.
     #[cfg(test)]
     pub fn keep_idle(&mut self, most: usize) {
-        self.streams.keep_idle(most);
-        self.connections.keep_idle(most);
+        self.streams.keep_in_memory(most.min(4));
+        self.connections.keep_in_memory(most.min(4));
         self.verdicts.keep_idle(most);
     }
 

@@ -9,9 +9,6 @@ use serde::de::DeserializeOwned;
 use super::attic::{Attic, AtticFile, Place};
 use crate::analyze::frozen;
 
-/// So many may stay at work although they are quiet: packing and unpacking takes longer than so little memory is worth.
-const IDLE_AT_WORK: usize = 128;
-
 enum Slot<T> {
     Empty,
     Live(Box<T>),
@@ -22,6 +19,10 @@ enum Slot<T> {
 pub(crate) trait Touch {
     /// Reads a little of it.
     fn touch(&self) -> u32;
+    /// Reads a little of what its lists hold.
+    fn touch_lists(&self) -> u32 {
+        0
+    }
 }
 
 impl Touch for crate::analyze::Connection {
@@ -34,6 +35,9 @@ impl Touch for crate::analyze::WsStream {
     fn touch(&self) -> u32 {
         self.touch()
     }
+    fn touch_lists(&self) -> u32 {
+        self.touch_lists()
+    }
 }
 
 /// States of one shard.
@@ -41,14 +45,19 @@ pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
     /// How many are at work.
     live: usize,
-    idle_at_work: usize,
     attic: Attic,
     scratch: Vec<u8>,
+    /// Boxes of states that were put to rest, each with an empty state: getting and giving back so much memory takes long.
+    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
+    spare: Vec<Box<T>>,
 }
+
+/// Boxes that are kept.
+const SPARE: usize = 8;
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), live: 0, idle_at_work: IDLE_AT_WORK, attic: Attic::default(), scratch: Vec::new() }
+        Self { slots: Vec::new(), live: 0, attic: Attic::default(), scratch: Vec::new(), spare: Vec::new() }
     }
 }
 
@@ -63,13 +72,14 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
             Slot::Live(_) => {}
             Slot::Empty => {
                 self.live += 1;
-                *slot = Slot::Live(Box::default());
+                *slot = Slot::Live(self.spare.pop().unwrap_or_default());
             }
             Slot::Rest(place) => {
                 self.live += 1;
-                let state = thawed(&self.attic, *place, &mut self.scratch);
+                let mut state = self.spare.pop().unwrap_or_default();
+                *state = thawed(&self.attic, *place, &mut self.scratch);
                 self.attic.forget(*place);
-                *slot = Slot::Live(Box::new(state));
+                *slot = Slot::Live(state);
             }
         }
         match slot {
@@ -78,7 +88,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         }
     }
 
-    /// Asks for the first line of the state at an index, where it is at work.
+    /// Asks for the memory of the state at an index, where it is at work.
     pub fn touch(&self, index: usize) -> u32
     where
         T: Touch,
@@ -89,7 +99,18 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         }
     }
 
-    /// The same where there is one already.
+    /// The same for its lists; call it after [`Self::touch`].
+    pub fn touch_lists(&self, index: usize) -> u32
+    where
+        T: Touch,
+    {
+        match self.slots.get(index) {
+            Some(Slot::Live(state)) => state.touch_lists(),
+            _ => 0,
+        }
+    }
+
+    /// The state at an index where there is one already.
     pub fn known(&mut self, index: usize) -> Option<&mut T> {
         let is_there = self.slots.get(index).is_some_and(|slot| !matches!(slot, Slot::Empty));
         is_there.then(|| self.live(index))
@@ -120,25 +141,37 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         }
     }
 
-    /// Lets so many stay at work although they are quiet.
-    #[cfg(test)]
-    pub fn keep_idle(&mut self, most: usize) {
-        self.idle_at_work = most;
-        self.attic.keep_in_memory(most.min(4));
+    /// The first fields of a state that is at rest: those of `U` in its order.
+    pub fn start_at_rest<U: DeserializeOwned>(&self, index: usize) -> Option<U> {
+        let Slot::Rest(place) = self.slots.get(index)? else { return None };
+        self.attic.read(*place, &mut Vec::new()).and_then(frozen::thaw_start)
     }
 
-    /// Puts a state to rest, unless only few are at work.
+    /// How many states there are, and how many of them are at work.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.slots.len(), self.live)
+    }
+
+    /// See [`Attic::keep_in_memory`].
+    #[cfg(test)]
+    pub fn keep_in_memory(&mut self, most: usize) {
+        self.attic.keep_in_memory(most);
+    }
+
+    /// Puts a state to rest.
     pub fn rest(&mut self, index: usize) {
-        if self.live <= self.idle_at_work {
-            return;
-        }
         if let Some(slot) = self.slots.get_mut(index)
             && let Slot::Live(state) = slot
             && let Some(packed) = frozen::freeze(&**state, &mut self.scratch)
             && let Some(place) = self.attic.keep(packed)
         {
-            *slot = Slot::Rest(place);
             self.live -= 1;
+            if let Slot::Live(mut state) = std::mem::replace(slot, Slot::Rest(place))
+                && self.spare.len() < SPARE
+            {
+                *state = T::default();
+                self.spare.push(state);
+            }
             if self.attic.is_wasteful() {
                 self.tidy();
             }
@@ -188,14 +221,14 @@ mod tests {
             slots.live(index * 2).extend([index as u64, 7]);
             slots.rest(index * 2);
         }
-        assert_eq!(slots.each_at_work().count(), IDLE_AT_WORK);
+        assert_eq!((slots.each_at_work().count(), slots.counts()), (0, (1_999, 0)));
         assert!(slots.get(1).is_none() && slots.known(1).is_none() && slots.get(5_000).is_none());
         for index in 0..1_000 {
             assert_eq!(slots.get(index * 2).as_deref(), Some(&vec![index as u64, 7]));
         }
         slots.live(1_998).push(9);
         assert_eq!(slots.known(1_998).cloned(), Some(vec![999, 7, 9]));
-        assert_eq!(slots.each_at_work().count(), IDLE_AT_WORK + 1);
-        assert!(slots.at_work(0).is_some() && slots.at_work(1_500).is_none());
+        assert_eq!((slots.each_at_work().count(), slots.counts()), (1, (1_999, 1)));
+        assert!(slots.at_work(1_998).is_some() && slots.at_work(1_500).is_none());
     }
 }

@@ -8,7 +8,7 @@ use super::attic::AtticFile;
 use super::slots::Slots;
 use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{WsFlags, WsRow, WsStream, starts_new_stream};
-use crate::flow::Endpoint;
+use crate::flow::{Endpoint, FlowTable};
 
 /// The number that a stream has in the capture.
 #[derive(Clone, Copy, Default)]
@@ -20,15 +20,22 @@ pub(crate) struct StreamState {
 
 /// Two endpoints, and the stream that runs between them now.
 struct Slot {
-    ends: (Endpoint, Endpoint),
-    hash: u64,
+    /// The endpoints are those of this flow; see [`Slot::OWN_ENDS`].
+    flow: u32,
     stream: u32,
+    hash: u64,
+}
+
+impl Slot {
+    /// Marks a slot of endpoints that are no flow's, but a quoted header's: the rest is their place in a list.
+    const OWN_ENDS: u32 = 1 << 31;
 }
 
 #[derive(Default)]
 pub(crate) struct Streams {
     index: HashTable<u32>,
     slots: Vec<Slot>,
+    own_ends: Vec<(Endpoint, Endpoint)>,
     pub streams: Vec<StreamState>,
     /// What Wireshark would know of each of them. It never forgets a stream; a quiet one is packed.
     states: Slots<WsStream>,
@@ -37,16 +44,27 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The slot of two endpoints, made where it is new. A flow asks once and keeps the answer.
-    pub fn slot(&mut self, hash: u64, ends: (Endpoint, Endpoint)) -> u32 {
-        let slots = &self.slots;
-        if let Some(&at) = self.index.find(hash, |&at| slots[at as usize].ends == ends) {
+    /// The slot of two endpoints, made where it is new. A flow asks once and keeps the answer. `flow`: the one that lies
+    /// between them, if there is one.
+    pub fn slot(&mut self, hash: u64, ends: (Endpoint, Endpoint), flow: Option<u32>, flows: &FlowTable) -> u32 {
+        let Self { index, slots, own_ends, .. } = self;
+        let is_it = |at: u32| {
+            let Some(slot) = slots.get(at as usize) else { return false };
+            match slot.flow & Slot::OWN_ENDS {
+                0 => flows.flows.get(slot.flow as usize).is_some_and(|flow| (flow.key.low, flow.key.high) == ends),
+                _ => own_ends.get((slot.flow & !Slot::OWN_ENDS) as usize) == Some(&ends),
+            }
+        };
+        if let Some(&at) = index.find(hash, |&at| is_it(at)) {
             return at;
         }
-        let at = self.slots.len() as u32;
-        self.slots.push(Slot { ends, hash, stream: u32::MAX });
-        let slots = &self.slots;
-        self.index.insert_unique(hash, at, |&at| slots[at as usize].hash);
+        let at = slots.len() as u32;
+        let flow = flow.filter(|flow| flow & Slot::OWN_ENDS == 0).unwrap_or_else(|| {
+            own_ends.push(ends);
+            Slot::OWN_ENDS | (own_ends.len() as u32 - 1)
+        });
+        slots.push(Slot { flow, stream: u32::MAX, hash });
+        index.insert_unique(hash, at, |&at| slots[at as usize].hash);
         at
     }
 
@@ -94,6 +112,11 @@ impl Streams {
         self.states.touch(stream as usize)
     }
 
+    /// See [`Slots::touch_lists`].
+    pub fn touch_lists(&self, stream: u32) -> u32 {
+        self.states.touch_lists(stream as usize)
+    }
+
     /// Packs the state of a stream that is quiet.
     pub fn rest(&mut self, stream: u32) {
         self.states.rest(stream as usize);
@@ -104,9 +127,9 @@ impl Streams {
         self.states.use_file(file);
     }
 
-    /// See [`Slots::keep_idle`].
+    /// See [`Slots::keep_in_memory`].
     #[cfg(test)]
-    pub fn keep_idle(&mut self, most: usize) {
-        self.states.keep_idle(most);
+    pub fn keep_in_memory(&mut self, most: usize) {
+        self.states.keep_in_memory(most);
     }
 }

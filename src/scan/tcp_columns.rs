@@ -6,12 +6,9 @@ use super::rows::file_no;
 use super::shard::Found;
 use crate::analyze::{Evidence, Judgement, WsFlags};
 use crate::capture::Record;
-use crate::tables::cell::{Cell, CellBuilder, YesNo};
+use crate::tables::cell::{BLOCK, Cell, CellBuilder, YesNo};
 use crate::tables::*;
 use crate::wire::{Frame, TcpHeader, tcp_flags_text};
-
-/// Segments of one block.
-const BLOCK: usize = 128;
 
 /// A segment that has a row.
 #[derive(Clone, Copy)]
@@ -170,8 +167,9 @@ pub(super) fn append_judgements(judgements: &[Option<Judgement>], builder: &mut 
         value: impl Fn(&Judgement) -> T,
         none: impl Fn() -> T,
     ) {
-        if let Some(column) = column {
-            column.extend(judgements.iter().map(|judgement| judgement.as_ref().map_or_else(&none, &value)));
+        let Some(column) = column else { return };
+        for some in judgements.chunks(BLOCK) {
+            column.extend(some.iter().map(|judgement| judgement.as_ref().map_or_else(&none, &value)));
         }
     }
     fill(judgements, &mut builder.verdict, |judgement| Some(Symbol(judgement.verdict.name())), || None);

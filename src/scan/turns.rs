@@ -7,9 +7,6 @@
 use crate::analyze::CopyKind;
 use crate::flow::FlowRef;
 
-/// Marks the end of a connection's turns.
-const NONE: u32 = u32::MAX;
-
 /// One segment that waits for its connection's turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
@@ -20,7 +17,7 @@ pub(super) struct Turn {
     pub replaces: FlowRef,
     pub sender: u8,
     pub copy: Option<CopyKind>,
-    next: u32,
+    group: u32,
 }
 
 impl Default for Turn {
@@ -31,7 +28,7 @@ impl Default for Turn {
 
 impl Turn {
     pub fn new(at: u32, flow: FlowRef, sender: u8) -> Self {
-        Self { at, flow, replaces: FlowRef::NONE, sender, copy: None, next: NONE }
+        Self { at, flow, replaces: FlowRef::NONE, sender, copy: None, group: 0 }
     }
 }
 
@@ -39,18 +36,21 @@ impl Turn {
 #[derive(Default)]
 pub(super) struct Turns {
     turns: Vec<Turn>,
-    /// First and last turn of each group, in the order in which groups first appear.
-    groups: Vec<(u32, u32)>,
+    /// Turns of each group, in the order in which groups first appear.
+    counts: Vec<u32>,
     /// Window and group of each member that was seen, by its number in the shard.
     group_of: Vec<(u32, u32)>,
     window: u32,
+    /// Places of the turns, group by group; made by [`Self::sort`].
+    order: Vec<u32>,
 }
 
 impl Turns {
     /// Forgets the last window's.
     pub fn start(&mut self) {
         self.turns.clear();
-        self.groups.clear();
+        self.counts.clear();
+        self.order.clear();
         self.window = self.window.wrapping_add(1);
     }
 
@@ -60,30 +60,40 @@ impl Turns {
         if self.group_of.len() <= index {
             self.group_of.resize(index + 1, (self.window.wrapping_sub(1), 0));
         }
-        let at = self.turns.len() as u32;
-        self.turns.push(turn);
-        let (window, group) = self.group_of[index];
+        let (window, mut group) = self.group_of[index];
         if window == self.window {
-            let last = &mut self.groups[group as usize].1;
-            self.turns[*last as usize].next = at;
-            *last = at;
+            self.counts[group as usize] += 1;
         } else {
-            self.group_of[index] = (self.window, self.groups.len() as u32);
-            self.groups.push((at, at));
+            group = self.counts.len() as u32;
+            self.group_of[index] = (self.window, group);
+            self.counts.push(1);
         }
+        self.turns.push(Turn { group, ..turn });
     }
 
     /// How many groups this window has.
     pub fn groups(&self) -> usize {
-        self.groups.len()
+        self.counts.len()
     }
 
-    /// All segments, group by group, each group in the order of its frames.
+    /// Puts the segments in order: group by group, each group in the order of its frames.
+    pub fn sort(&mut self) {
+        let mut first = 0;
+        for count in &mut self.counts {
+            first += std::mem::replace(count, first);
+        }
+        self.order.clear();
+        self.order.resize(self.turns.len(), 0);
+        for (at, turn) in self.turns.iter().enumerate() {
+            let place = &mut self.counts[turn.group as usize];
+            self.order[*place as usize] = at as u32;
+            *place += 1;
+        }
+    }
+
+    /// All segments in that order. Where each lies is known beforehand, so that reading many of them waits for memory once.
     pub fn iter(&self) -> impl Iterator<Item = Turn> {
-        let turn_at = |at: u32| self.turns.get(at as usize).copied();
-        self.groups
-            .iter()
-            .flat_map(move |(first, _)| std::iter::successors(turn_at(*first), move |turn| turn_at(turn.next)))
+        self.order.iter().filter_map(|at| self.turns.get(*at as usize).copied())
     }
 }
 
@@ -99,6 +109,7 @@ mod tests {
             for (at, member) in [7, 3, 7, 0, 3, 7].into_iter().enumerate() {
                 turns.add(member, Turn::new(at as u32, FlowRef(member), 0));
             }
+            turns.sort();
             let order: Vec<_> = turns.iter().map(|turn| (turn.flow.0, turn.at)).collect();
             assert_eq!(order, [(7, 0), (7, 2), (7, 5), (3, 1), (3, 4), (0, 3)]);
             assert_eq!(turns.groups(), 3);

@@ -20,6 +20,12 @@ const QUIET_NS: i64 = 2_000_000_000;
 
 /// After its end, a connection that nothing was heard of for this long is put to rest: short ones may come by the thousand.
 const CLOSED_NS: i64 = 200_000_000;
+/// So many quiet connections of a shard may stay at work: packing and unpacking takes longer than so little memory is worth.
+const IDLE_AT_WORK: usize = 128;
+/// While a shard has no more connections than [`FEW`], so many may. With all shards that is some 250 MB.
+const IDLE_OF_FEW: usize = 512;
+const FEW: usize = 1_024;
+
 /// Bits of [`Live::ends`]: FIN of either end, RST of any.
 const BOTH_FINS: u8 = 3;
 const RESET: u8 = 4;
@@ -27,14 +33,27 @@ const RESET: u8 = 4;
 /// The state of a connection.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Live {
-    connection: VerdictConnection,
+    // What is told at the end comes first, so that it can be unpacked alone: see [`Told`].
     story: Option<Box<Story>>,
+    /// Of a state at rest.
+    summary: Option<Box<VerdictSummary>>,
+    connection: VerdictConnection,
     /// Of the [`Moment`] of the last segment.
     last_ns: i64,
     /// What has ended it so far.
     ends: u8,
     #[serde(skip)]
     is_active: bool,
+    /// It is among the idle ones.
+    #[serde(skip)]
+    is_listed: bool,
+}
+
+/// The first fields of [`Live`].
+#[derive(Deserialize)]
+struct Told {
+    story: Option<Box<Story>>,
+    summary: Option<Box<VerdictSummary>>,
 }
 
 impl Live {
@@ -86,6 +105,10 @@ pub(super) struct Verdicts {
     active: Vec<u32>,
     /// Flows that have ended, and when.
     closed: VecDeque<(u32, i64)>,
+    /// Quiet flows at work, in the order in which they became so; some may have been heard of since.
+    idle: VecDeque<u32>,
+    #[cfg(test)]
+    most_idle: Option<usize>,
     /// Flows that were put to rest since they were last asked for.
     pub rested: Vec<u32>,
     next_expiry_ns: Option<i64>,
@@ -102,6 +125,7 @@ impl Verdicts {
         out: &mut Vec<(u64, Judgement)>,
     ) {
         let live = self.slots.live(flow as usize);
+        live.summary = None;
         live.catch_up(segment.at, limits, out);
         if let Some(place) = story.filter(|place| !place.is_copy) {
             live.story.get_or_insert_default().on_segment(segment, place.file);
@@ -131,10 +155,16 @@ impl Verdicts {
         self.slots.touch(flow as usize)
     }
 
-    /// See [`Slots::keep_idle`].
+    /// See [`Slots::touch_lists`].
+    pub fn touch_lists(&self, flow: u32) -> u32 {
+        self.slots.touch_lists(flow as usize)
+    }
+
+    /// Lets so many quiet connections stay at work, and few of the others in memory.
     #[cfg(test)]
     pub fn keep_idle(&mut self, most: usize) {
-        self.slots.keep_idle(most);
+        self.most_idle = Some(most);
+        self.slots.keep_in_memory(most.min(4));
     }
 
     /// A segment whose header cannot be analysed is judged at once.
@@ -170,18 +200,45 @@ impl Verdicts {
                 break;
             }
             self.closed.pop_front();
-            look_at(&mut self.slots, &mut self.rested, flow, now, limits, out);
+            look_at(&mut self.slots, &mut self.idle, flow, now, limits, out);
         }
         if self.next_expiry_ns.is_none_or(|next| now.ns >= next) {
             self.expire_all(now, limits, out);
+        } else {
+            self.put_to_rest();
         }
     }
 
     /// The same at once, whenever it was done last.
     pub fn expire_all(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
-        let Self { slots, rested, active, .. } = self;
+        let Self { slots, idle, active, .. } = self;
         self.next_expiry_ns = Some(now.ns.saturating_add(EXPIRE_EVERY_NS));
-        active.retain(|flow| look_at(slots, rested, *flow, now, limits, out));
+        active.retain(|flow| look_at(slots, idle, *flow, now, limits, out));
+        self.put_to_rest();
+    }
+
+    /// Puts connections to rest that have been quiet longest, until few enough are at work.
+    fn put_to_rest(&mut self) {
+        let (known, mut at_work) = self.slots.counts();
+        let most = if known > FEW { IDLE_AT_WORK } else { IDLE_OF_FEW };
+        #[cfg(test)]
+        let most = self.most_idle.unwrap_or(most);
+        while at_work > most
+            && let Some(flow) = self.idle.pop_front()
+        {
+            let Some(live) = self.slots.at_work(flow as usize) else { continue };
+            live.is_listed = false;
+            if live.is_active {
+                continue;
+            }
+            if let Some(story) = &mut live.story {
+                story.rest();
+            }
+            live.summary = Some(Box::new(live.connection.summary()));
+            self.slots.rest(flow as usize);
+            self.rested.push(flow);
+            at_work -= 1;
+        }
     }
 
     /// The connection is over: another one has taken its ports.
@@ -207,6 +264,13 @@ impl Verdicts {
 
     /// Tells the story of a flow's connection, and what its verdicts come to; both are complete when the capture is over.
     pub fn tell<T>(&self, flow: usize, tell: impl FnOnce(Option<&Story>, &VerdictSummary) -> T) -> Option<T> {
+        let at_rest = self.slots.start_at_rest(flow);
+        if let Some(Told { mut story, summary: Some(summary) }) = at_rest {
+            if let Some(story) = &mut story {
+                story.finish(&summary);
+            }
+            return Some(tell(story.as_deref(), &summary));
+        }
         let mut live = self.slots.get(flow)?;
         if let Cow::Owned(live) = &mut live {
             live.finish_story();
@@ -219,12 +283,15 @@ impl Touch for Live {
     fn touch(&self) -> u32 {
         self.connection.touch() ^ self.story.as_ref().map_or(0, |story| story.touch())
     }
+    fn touch_lists(&self) -> u32 {
+        self.connection.touch_lists() ^ self.story.as_ref().map_or(0, |story| story.touch_lists())
+    }
 }
 
-/// Gives out what waited too long of a flow's connection, and puts it to rest where it is quiet; says whether it stays active.
+/// Gives out what waited too long of a flow's connection, and lists it where it is quiet; says whether it stays active.
 fn look_at(
     slots: &mut Slots<Live>,
-    rested: &mut Vec<u32>,
+    idle: &mut VecDeque<u32>,
     flow: u32,
     now: Moment,
     limits: &HoldLimits,
@@ -234,15 +301,11 @@ fn look_at(
     live.catch_up(now, limits, out);
     live.connection.shrink();
     live.is_active = live.connection.is_waiting() || now.ns.saturating_sub(live.last_ns) < live.patience_ns();
-    if !live.is_active {
-        if let Some(story) = &mut live.story {
-            story.rest();
-        }
-        slots.rest(flow as usize);
-        rested.push(flow);
-        return false;
+    if !live.is_active && !live.is_listed {
+        live.is_listed = true;
+        idle.push_back(flow);
     }
-    true
+    live.is_active
 }
 
 fn is_over(ends: u8) -> bool {

@@ -1,6 +1,7 @@
 //! What is told of a connection: events with a start, an end and the frames that show them.
 
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
 
 use crate::analyze::event_list::{EventList, ListedEvent};
 use crate::analyze::frozen::StateWord;
@@ -77,16 +78,19 @@ impl EventKind {
     }
 }
 
+/// So many frames lie beside what they belong to: as many as a handshake has. Most events have no more.
+const FRAMES_INLINE: usize = 3;
+
 /// The first frames of something.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Frames {
     file: u16,
-    list: Vec<u64>,
+    list: SmallVec<[u64; FRAMES_INLINE]>,
 }
 
 impl Frames {
     pub fn of(mark: Mark) -> Self {
-        Self { file: mark.file, list: vec![mark.frame_no] }
+        Self { file: mark.file, list: smallvec![mark.frame_no] }
     }
 
     /// Takes in one more; frames of another file than the first one's are left out, as their numbers would mislead.

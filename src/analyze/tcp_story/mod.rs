@@ -156,6 +156,11 @@ impl Story {
         of(&self.sides[0]) ^ of(&self.sides[1]) ^ u32::from(self.is_finished)
     }
 
+    /// The same for the ends of its lists.
+    pub fn touch_lists(&self) -> u32 {
+        self.sides[0].rtt.touch() ^ self.sides[1].rtt.touch()
+    }
+
     /// An ICMP "unreachable" about a segment that `sender` sent.
     pub fn on_unreachable(&mut self, sender: u8, now: Mark) {
         self.ends.on_unreachable(sender, now);

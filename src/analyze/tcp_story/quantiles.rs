@@ -23,6 +23,12 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
+    /// Asks for the memory of the last sample; of many, for where another least one would be counted.
+    pub fn touch(&self) -> u32 {
+        let last = self.exact.last().map_or(0, |ns| *ns as u32);
+        last ^ self.buckets.get(bucket_of(self.min_ns)).copied().unwrap_or(0)
+    }
+
     pub fn add(&mut self, ns: i64) {
         let ns = ns.max(0);
         self.min_ns = if self.count == 0 { ns } else { self.min_ns.min(ns) };
@@ -62,7 +68,9 @@ impl Quantiles {
         }
         let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1_000).max(1) as u64;
         if self.buckets.is_empty() {
-            let mut sorted = self.exact.clone();
+            let mut room = [0; EXACT];
+            let sorted = room.get_mut(..self.exact.len())?;
+            sorted.copy_from_slice(&self.exact);
             sorted.sort_unstable();
             return sorted.get(rank as usize - 1).copied();
         }

@@ -49,6 +49,12 @@ pub struct RttMeter {
 }
 
 impl RttMeter {
+    /// Asks for the memory of the oldest and newest sending, and of the last sample.
+    pub fn touch(&self) -> u32 {
+        let of = |sending: Option<&Sending>| sending.map_or(0, |sending| sending.start);
+        of(self.sent.front()) ^ of(self.sent.back()) ^ self.quantiles.touch()
+    }
+
     /// New bytes.
     pub fn on_send(&mut self, start: u32, end: u32, time_ns: i64, tsval: Option<u32>) {
         if self.sent.len() < KEPT {

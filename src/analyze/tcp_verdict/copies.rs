@@ -94,6 +94,12 @@ pub(super) struct CopyTable {
 }
 
 impl CopyTable {
+    /// Asks for the memory where the next print goes.
+    pub fn touch(&self) -> u32 {
+        let at = if self.tags.len() < self.room { self.tags.len().saturating_sub(1) } else { self.oldest };
+        self.tags.get(at).map_or(0, |tag| tag ^ 1) ^ self.prints.get(at).map_or(0, |print| print.rest)
+    }
+
     /// Looks a segment up and remembers it. `names_packets`: whether its direction's IP IDs tell packets apart.
     pub fn check(&mut self, s: &Segment, names_packets: bool) -> Copied {
         let id = s.ip_id.filter(|&id| id != 0 && names_packets);

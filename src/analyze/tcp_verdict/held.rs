@@ -128,6 +128,12 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Asks for the memory of what waits longest and shortest.
+    pub fn touch(&self) -> u32 {
+        let of = |row: Option<&FreshRow>| row.map_or(0, |row| row.seq);
+        of(self.fresh.front()) ^ of(self.fresh.back()) ^ self.rows.front().map_or(0, |row| row.seq)
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.fresh.is_empty()

@@ -69,6 +69,12 @@ impl Connection {
         of(&self.halves[0]) ^ of(&self.halves[1]) ^ u32::from(self.is_ipv6)
     }
 
+    /// The same for the ends of its lists.
+    pub fn touch_lists(&self) -> u32 {
+        let of = |half: &Half| half.copies.touch() ^ half.sent.touch() ^ half.held.touch();
+        of(&self.halves[0]) ^ of(&self.halves[1])
+    }
+
     /// Takes in the next segment and pushes every row that became final: (row, judgement), in any order, each row
     /// once in the life of the connection. Call [`Self::settle`] with the segment's moment before.
     pub fn on_segment(&mut self, s: &Segment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {

@@ -66,6 +66,12 @@ pub(super) struct SentRing {
 }
 
 impl SentRing {
+    /// Asks for the memory of its ends, and of where the acknowledged part ends.
+    pub fn touch(&self) -> u32 {
+        let of = |sent: Option<&Sent>| sent.map_or(0, |sent| sent.seq);
+        of(self.ranges.front()) ^ of(self.ranges.get(self.acked_count)) ^ of(self.ranges.back())
+    }
+
     /// Appends bytes beyond all others.
     pub fn push(&mut self, sent: Sent) {
         if self.ranges.len() >= MAX_RANGES {

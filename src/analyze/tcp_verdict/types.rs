@@ -213,7 +213,7 @@ impl Judgement {
 }
 
 /// Where the tap is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Vantage {
     /// At the end that opened the connection.
     Client,
@@ -270,7 +270,7 @@ impl DirectionSummary {
 }
 
 /// What is known about a connection so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Where the tap is.
     pub vantage: Vantage,

@@ -100,6 +100,11 @@ impl WsStream {
         of(&self.sides[0]) ^ of(&self.sides[1]) ^ u32::from(self.mptcp)
     }
 
+    /// The same for the ends of its lists.
+    pub fn touch_lists(&self) -> u32 {
+        self.sides[0].unacked.touch() ^ self.sides[1].unacked.touch()
+    }
+
     /// Heap memory held beside the struct itself, in bytes.
     #[cfg(test)]
     pub fn heap_bytes(&self) -> usize {

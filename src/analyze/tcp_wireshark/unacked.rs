@@ -53,6 +53,12 @@ impl Unacked {
         self.entries.len() >= Self::MAX_ENTRIES
     }
 
+    /// Asks for the memory of the oldest and the newest entry.
+    pub(super) fn touch(&self) -> u32 {
+        let of = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.end);
+        of(self.entries.front()) ^ of(self.entries.back())
+    }
+
     /// Gives unused memory back; an empty list keeps none.
     pub(super) fn compact(&mut self) {
         self.entries.shrink_to_fit();

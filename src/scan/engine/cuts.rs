@@ -1,6 +1,7 @@
 //! No result depends on where a window of frames, or a file of a ring, ends.
 
 use super::*;
+use crate::capture::Window;
 use crate::observe::Unobserved;
 
 const SECOND: i64 = 1_000_000_000;
@@ -169,21 +170,26 @@ fn rows(
     engine.core.shards.iter_mut().for_each(|shard| shard.keep_idle(0));
     let stop = AtomicBool::new(false);
     let mut batches = Vec::new();
-    while let Some(window) = engine.reader.next_window().unwrap() {
+    while let Some(window) = engine.ahead.next().unwrap() {
         let mut rest = window.records.as_slice();
         while !rest.is_empty() {
             let (now, later) = rest.split_at(next_size().clamp(1, rest.len()));
             rest = later;
             let piece = Window { records: now.to_vec(), buffers: window.buffers.clone(), ..Window::default() };
             let core = &mut engine.core;
-            Asker::new(&mut Unobserved, &stop, (0, None)).run(None, |gate| core.process(&piece, gate), |_| ());
+            Asker::new(&mut Unobserved, &stop, (0, None)).run(
+                None,
+                |gate| core.process(&piece, gate),
+                Beside::Here,
+                || (),
+            );
             batches.extend(engine.core.take_batches().unwrap());
         }
     }
-    let (core, facts, mut is_finished) = (&mut engine.core, engine.reader.facts(), false);
+    let (core, facts, mut is_finished) = (&mut engine.core, engine.ahead.facts(), false);
     while !is_finished {
         let finish = |gate: &mut super::super::gate::Gate<'_, '_>| is_finished = core.finish(facts, gate);
-        Asker::new(&mut Unobserved, &stop, (0, None)).run(None, finish, |_| ());
+        Asker::new(&mut Unobserved, &stop, (0, None)).run(None, finish, Beside::Here, || ());
     }
     batches.extend(engine.core.take_batches().unwrap());
     let row = |(table, batch): &(TableId, RecordBatch)| {

@@ -185,10 +185,32 @@ impl Glance for Word {
     }
 }
 
-impl Glance for (u32, &'static [&'static str]) {
+/// Some of a column's names, which are always the same ones: known by where their list lies, without a look at them.
+#[derive(Clone, Copy)]
+pub(crate) struct BitNames {
+    bits: u32,
+    names: &'static [&'static str],
+}
+
+impl PartialEq for BitNames {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.bits == other.bits && (std::ptr::eq(self.names, other.names) || self.names == other.names)
+    }
+}
+
+impl Eq for BitNames {}
+
+impl Hash for BitNames {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bits.hash(state);
+    }
+}
+
+impl Glance for BitNames {
     #[inline]
     fn glance(&self) -> u64 {
-        u64::from(self.0)
+        u64::from(self.bits)
     }
 }
 
@@ -237,11 +259,11 @@ dictionary_cell!(Option<Symbol>, Word, true, |symbol| symbol.map(|s| Word(s.0)),
 
 dictionary_cell!(
     Option<NameSet>,
-    (u32, &'static [&'static str]),
+    BitNames,
     true,
-    |set| set.map(|s| (s.bits, s.names)),
+    |set| set.map(|s| BitNames { bits: s.bits, names: s.names }),
     |set, word| {
-        let (bits, names) = *set;
+        let BitNames { bits, names } = *set;
         let present = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
         for (at, name) in present.enumerate() {
             if at > 0 {

@@ -5,7 +5,7 @@ mod distinct;
 mod lists;
 mod numbers;
 
-pub(crate) use numbers::YesNo;
+pub(crate) use numbers::{BLOCK, YesNo};
 
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
@@ -21,7 +21,7 @@ pub(crate) trait Cell: Sized {
 pub(crate) trait CellBuilder<T>: Send + Sized {
     fn with_capacity(rows: usize) -> Self;
     fn push(&mut self, value: &T);
-    /// Adds the cells of several rows.
+    /// Adds the cells of several rows; fastest for at most [`BLOCK`] of them.
     #[inline]
     fn extend(&mut self, values: impl Iterator<Item = T>) {
         values.for_each(|value| self.push(&value));

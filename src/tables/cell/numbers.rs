@@ -12,8 +12,15 @@ use arrow_schema::{DataType, TimeUnit};
 use super::bits::Bits;
 use super::{Cell, CellBuilder, Gaps, TimeNs};
 
-/// Cells that are taken in together.
-const BLOCK: usize = 64;
+/// Cells that are taken in together: those of one word of bits.
+pub(crate) const BLOCK: usize = 64;
+
+/// Whether the cells to come are surely so few. Where the compiler knows their number as well (a slice's, mapped), taking
+/// them in is one loop that looks at nothing but them.
+#[inline]
+fn is_one_word(values: &impl Iterator) -> bool {
+    values.size_hint().1.is_some_and(|most| most <= BLOCK)
+}
 
 /// Values without gaps: a plain list that becomes the array's buffer.
 pub(crate) struct Plain<A: ArrowPrimitiveType> {
@@ -53,6 +60,16 @@ impl<A: ArrowPrimitiveType> Gapped<A> {
         while self.values.is_empty() {
             let Some(value) = values.next() else { return };
             self.put(value);
+        }
+        if is_one_word(&values) {
+            let (before, mut word, mut bit) = (self.values.len(), 0_u64, 1_u64);
+            self.values.extend(values.map(|value| {
+                word |= if value.is_some() { bit } else { 0 };
+                bit <<= 1;
+                value.unwrap_or_default()
+            }));
+            self.note(word, self.values.len() - before);
+            return;
         }
         loop {
             let (mut block, mut word, mut count) = ([A::Native::default(); BLOCK], 0_u64, 0);
@@ -213,6 +230,15 @@ impl CellBuilder<bool> for YesNo {
     #[inline]
     fn extend(&mut self, values: impl Iterator<Item = bool>) {
         let mut values = values;
+        if is_one_word(&values) {
+            let (mut word, mut count) = (0_u64, 0);
+            values.for_each(|value| {
+                word |= u64::from(value) << count;
+                count += 1;
+            });
+            self.0.push_word(word, count);
+            return;
+        }
         loop {
             let (mut word, mut count) = (0_u64, 0);
             for value in values.by_ref().take(BLOCK) {
