@@ -132,3 +132,79 @@ pub(crate) mod maybe_word {
         Ok(Option::<Word>::deserialize(from)?.map(|word| word.0))
     }
 }
+
+/// Counts by kind, of which most are 0: only the others are packed, each with its place.
+pub(crate) mod counts {
+    use serde::de::Error as _;
+    use serde::ser::SerializeSeq;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use smallvec::SmallVec;
+
+    pub fn serialize<S: Serializer, const N: usize>(counts: &[u64; N], to: S) -> Result<S::Ok, S::Error> {
+        let others = || (0_u8..).zip(counts).filter(|(_, count)| **count != 0);
+        let mut list = to.serialize_seq(Some(others().count()))?;
+        others().try_for_each(|place| list.serialize_element(&place))?;
+        list.end()
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>, const N: usize>(from: D) -> Result<[u64; N], D::Error> {
+        let mut counts = [0; N];
+        for (place, count) in SmallVec::<[(u8, u64); 8]>::deserialize(from)? {
+            let known = counts.get_mut(usize::from(place));
+            *known.ok_or_else(|| D::Error::custom("not among the kinds"))? = count;
+        }
+        Ok(counts)
+    }
+}
+
+/// The same of counts by two kinds.
+pub(crate) mod counts_by_two {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row<const N: usize>(#[serde(with = "super::counts")] [u64; N]);
+
+    pub fn serialize<S: Serializer, const M: usize, const N: usize>(
+        rows: &[[u64; N]; M],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let is_used = rows.iter().flatten().any(|count| *count != 0);
+        is_used.then(|| rows.iter().map(|row| Row(*row)).collect::<Vec<_>>()).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>, const M: usize, const N: usize>(
+        from: D,
+    ) -> Result<[[u64; N]; M], D::Error> {
+        let mut rows = [[0; N]; M];
+        for (known, Row(row)) in rows.iter_mut().zip(Option::<Vec<Row<N>>>::deserialize(from)?.unwrap_or_default()) {
+            *known = row;
+        }
+        Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+    struct Counted {
+        #[serde(with = "super::counts")]
+        few: [u64; 5],
+        #[serde(with = "super::counts_by_two")]
+        by_two: [[u64; 3]; 2],
+    }
+
+    #[test]
+    fn counts_are_what_they_were_and_noughts_take_no_room() {
+        let none = Counted::default();
+        let some = Counted { few: [0, 7, 0, 0, u64::MAX], by_two: [[0, 0, 1], [300, 0, 0]] };
+        let mut scratch = Vec::new();
+        for counted in [&none, &some] {
+            let packed = super::freeze(counted, &mut scratch).unwrap();
+            assert_eq!(super::thaw::<Counted>(packed).as_ref(), Some(counted));
+        }
+        assert_eq!(super::freeze(&none, &mut scratch).map(<[u8]>::len), Some(2));
+        assert_eq!(super::thaw::<Counted>(&[1, 5, 1, 0]), None, "there is no fifth place");
+    }
+}

@@ -246,8 +246,10 @@ pub struct DirectionSummary {
     /// Whether the tap is so near the sender that what it sees is what was sent, in order.
     pub is_at_sender: bool,
     /// Rows by verdict, indexed by `Verdict as usize`.
+    #[serde(with = "crate::analyze::frozen::counts")]
     pub verdict_count: [u64; Verdict::COUNT],
     /// Retransmitted segments (of one MSS) by cause and outcome, indexed by `as usize`.
+    #[serde(with = "crate::analyze::frozen::counts_by_two")]
     pub retransmit_segments: [[u64; Outcome::COUNT]; Cause::COUNT],
     /// ACKs received by this sender whose first SACK block reports bytes below the ACK (Linux: TCPDSACKRecv).
     pub dsack_old_count: u64,
