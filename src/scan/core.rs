@@ -285,7 +285,7 @@ impl Core {
             return;
         }
         if let Some(roce) = &mut self.roce {
-            roce.on_window(&context, now_ns, gate, &mut self.sinks);
+            roce.on_window(&context, now, gate, &mut self.sinks);
         }
         if let Some(pauses) = &mut self.pauses {
             pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
