@@ -1,5 +1,6 @@
 //! No result depends on where a window of frames, or a file of a ring, ends.
 
+mod pause;
 mod roce;
 
 use super::*;
@@ -27,17 +28,19 @@ impl Dice {
     }
 }
 
-/// IPv4 packets in the order of the capture, each with its time.
+/// Packets in the order of the capture, each with its time.
 struct Tape {
     now_ns: i64,
     packets: Vec<(i64, Vec<u8>, u32)>,
     /// What is read of it.
     tables: &'static [TableId],
+    /// Link type: IPv4, unless it is told otherwise.
+    link: u32,
 }
 
 impl Default for Tape {
     fn default() -> Self {
-        Self { now_ns: 0, packets: Vec::new(), tables: &TABLES }
+        Self { now_ns: 0, packets: Vec::new(), tables: &TABLES, link: 101 }
     }
 }
 
@@ -141,7 +144,7 @@ impl Tape {
             }
             let Some(file) = files.last_mut() else { continue };
             if file.is_empty() {
-                for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 101_u32] {
+                for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, self.link] {
                     file.extend(word.to_le_bytes());
                 }
             }
@@ -207,7 +210,8 @@ fn rows(
     };
     let mut rows: Vec<_> = batches.iter().flat_map(row).collect();
     // Other findings tell of the files.
-    rows.retain(|(table, row)| *table != TableId::CaptureQuality || value(row, "code").starts_with("roce"));
+    let is_here = |code: String| code.starts_with("roce") || code.starts_with("pause");
+    rows.retain(|(table, row)| *table != TableId::CaptureQuality || is_here(value(row, "code")));
     // Packets first: the order of the frames explains what differs after them.
     rows.sort_by_key(|(table, _)| (*table != TableId::Packets, table.name()));
     rows
