@@ -79,6 +79,10 @@ impl Craft {
 }
 
 impl Lab {
+    fn of(limits: HoldLimits, endpoints: &[RoceEndpoint]) -> Self {
+        Self { fabric: Fabric::new(limits, endpoints), ..Self::default() }
+    }
+
     /// Lets a packet pass the tap 10 microseconds after the one before. Identifications count up unless given.
     fn see(&mut self, craft: Craft) -> &mut Self {
         self.time_ns += 10_000;
@@ -496,8 +500,7 @@ fn a_log_that_names_both_ends_pairs_them_for_certain() {
         vaddr: None,
         peer_qpn: None,
     };
-    let mut lab = Lab::default();
-    lab.fabric = Fabric::new(
+    let mut lab = Lab::of(
         HoldLimits::default(),
         &[end(A, 0x10, 300), end(B, 0x20, 90_000), end(A, 0x11, 700_000), end(B, 0x21, 5)],
     );
@@ -508,13 +511,11 @@ fn a_log_that_names_both_ends_pairs_them_for_certain() {
     // A capture that began in the middle, or a log of another run with the same queue pairs: their numbers cannot tell which.
     let pair = |host, qpn, psn, peer| RoceEndpoint { peer_qpn: Some(peer), ..end(host, qpn, psn) };
     let log = [pair(A, 0x10, 300, 0x20), pair(B, 0x20, 9, 0x10), pair(A, 0x11, 500_000, 0x21), pair(B, 0x21, 5, 0x11)];
-    let mut lab = Lab::default();
-    lab.fabric = Fabric::new(HoldLimits::default(), &log);
+    let mut lab = Lab::of(HoldLimits::default(), &log);
     lab.all([send(480_000), send(20_000).for_qp(0x21)]).finish();
     assert_eq!([0, 1].map(|at| lab.channel(at).paired_by), [PairedBy::None; 2]);
     // A key that is not the peer's, or numbers far from those of the log, are another connection's.
-    let mut lab = Lab::default();
-    lab.fabric = Fabric::new(HoldLimits::default(), &log);
+    let mut lab = Lab::of(HoldLimits::default(), &log);
     lab.all([send(9_000_000)]).finish();
     assert_eq!(lab.channel(0).paired_by, PairedBy::None);
 }
@@ -574,8 +575,7 @@ fn datagrams_are_paired_by_their_headers_and_never_sent_again() {
 
 #[test]
 fn what_waits_too_long_is_judged_with_what_is_known() {
-    let mut lab = Lab::default();
-    lab.fabric = Fabric::new(HoldLimits { rows: 1_000, time_ns: 10_000 * MS }, &[]);
+    let mut lab = Lab::of(HoldLimits { rows: 1_000, time_ns: 10_000 * MS }, &[]);
     lab.all([send(0), send(1)]);
     let first = Moment { ns: lab.time_ns - 10_000, frame: 0 };
     for (after_ns, frames, judged) in [(10_000 * MS, 1_000, 0), (10_000 * MS + 1, 2, 1), (1, 1_001, 1), (1, 1_002, 2)] {
