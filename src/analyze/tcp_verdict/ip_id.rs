@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::seq::id_before;
+use super::types::Segment;
 
 /// A step of the counter that is taken as "the same counter went on". Random IDs come this near by chance in 3 % of
 /// cases; a counter of one socket goes further only if a thousand packets were lost in a row.
@@ -38,6 +39,8 @@ pub(super) struct IdClock {
     highest: Option<u16>,
     /// How many IDs the frame with the highest one took: an offloaded frame takes one per segment.
     highest_took: u16,
+    /// When that frame passed.
+    highest_ns: i64,
     near_count: u32,
     far_count: u32,
     next_count: u32,
@@ -65,21 +68,27 @@ impl IdClock {
         self.near_count / NEAR_PER_FAR >= self.far_count
     }
 
-    /// The next segment's ID; `took` is how many segments of one MSS the frame stands for.
-    pub fn read(&mut self, id: Option<u16>, took: u32) -> IdReading {
-        let Some(id) = id.filter(|&id| id != 0) else {
+    /// The next segment's ID. `took`: how many segments of one MSS the frame stands for. What comes later than `late_ns` after
+    /// the highest was sent after it, whatever its ID: again, or by a counter that went round.
+    pub fn read(&mut self, s: &Segment, took: u32, late_ns: i64) -> IdReading {
+        let Some(id) = s.ip_id.filter(|&id| id != 0) else {
             return IdReading::default();
         };
         let took = took.min(u32::from(NEAR)) as u16;
         let Some(highest) = self.highest else {
-            (self.highest, self.highest_took) = (Some(id), took);
+            self.advance(id, took, s.time_ns);
             return IdReading { id: Some(id), ..IdReading::default() };
         };
         let step = id.wrapping_sub(highest);
         let is_late = !id_before(highest, id);
-        if step == 0 || step.min(step.wrapping_neg()) > NEAR {
+        let distance = step.min(step.wrapping_neg());
+        let is_far = distance == 0 || distance > NEAR;
+        if is_late && !is_far && s.time_ns.saturating_sub(self.highest_ns) > late_ns {
+            return IdReading::default();
+        }
+        if is_far {
             self.far_count = self.far_count.saturating_add(1);
-            (self.highest, self.highest_took) = (Some(id), took);
+            self.advance(id, took, s.time_ns);
             return IdReading::default();
         }
         self.near_count = self.near_count.saturating_add(1);
@@ -89,7 +98,7 @@ impl IdClock {
             self.next_count = self.next_count.saturating_add(1);
         }
         if !is_late {
-            (self.highest, self.highest_took) = (Some(id), took);
+            self.advance(id, took, s.time_ns);
         }
         if !self.is_usable() {
             return IdReading::default();
@@ -97,44 +106,71 @@ impl IdClock {
         let missing = if is_late { 0 } else { step.saturating_sub(took_before) };
         IdReading { id: Some(id), is_late, is_next, missing }
     }
+
+    fn advance(&mut self, id: u16, took: u16, now_ns: i64) {
+        (self.highest, self.highest_took, self.highest_ns) = (Some(id), took, now_ns);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A segment without bytes at a time, half a microsecond before which the rest may be late.
+    fn read(clock: &mut IdClock, id: u16, took: u32, time_ns: i64) -> IdReading {
+        clock.read(&Segment { ip_id: Some(id), time_ns, ..Segment::default() }, took, 500)
+    }
+
     #[test]
     fn a_counter_gives_the_order_across_its_wrap() {
         let mut clock = IdClock::default();
-        clock.read(Some(65534), 1);
-        assert_eq!(clock.read(Some(65535), 1), IdReading { id: Some(65535), is_next: true, ..IdReading::default() });
-        assert_eq!(clock.read(Some(2), 1), IdReading { id: Some(2), missing: 2, ..IdReading::default() });
-        assert_eq!(clock.read(Some(1), 1), IdReading { id: Some(1), is_late: true, ..IdReading::default() });
+        read(&mut clock, 65534, 1, 0);
+        assert_eq!(read(&mut clock, 65535, 1, 0), IdReading { id: Some(65535), is_next: true, ..IdReading::default() });
+        assert_eq!(read(&mut clock, 2, 1, 0), IdReading { id: Some(2), missing: 2, ..IdReading::default() });
+        assert_eq!(read(&mut clock, 1, 1, 0), IdReading { id: Some(1), is_late: true, ..IdReading::default() });
     }
 
     #[test]
     fn an_offloaded_frame_takes_one_id_per_segment() {
         let mut clock = IdClock::default();
-        clock.read(Some(10), 45);
-        assert!(clock.read(Some(55), 2).is_next && clock.read(Some(57), 1).is_next);
+        read(&mut clock, 10, 45, 0);
+        assert!(read(&mut clock, 55, 2, 0).is_next && read(&mut clock, 57, 1, 0).is_next);
     }
 
     #[test]
     fn zero_constant_and_random_ids_say_nothing() {
         let mut clock = IdClock::default();
         for _ in 0..10 {
-            assert_eq!(clock.read(Some(0), 1), IdReading::default());
+            assert_eq!(read(&mut clock, 0, 1, 0), IdReading::default());
         }
         assert!(!clock.is_usable());
         for _ in 0..10 {
-            clock.read(Some(7), 1);
+            read(&mut clock, 7, 1, 0);
         }
         assert!(!clock.is_usable() && !clock.names_packets());
         let (mut random, mut state) = (IdClock::default(), 1u32);
         for _ in 0..64 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            random.read(Some((state >> 16) as u16), 1);
+            read(&mut random, (state >> 16) as u16, 1, 0);
         }
         assert!(!random.is_usable());
+    }
+
+    #[test]
+    fn after_a_long_silence_an_older_id_is_not_late_and_the_counter_goes_on_where_it_was() {
+        let mut clock = IdClock::default();
+        for id in [10, 11, 13] {
+            read(&mut clock, id, 1, 1_000);
+        }
+        let late = IdReading { id: Some(12), is_late: true, ..IdReading::default() };
+        assert_eq!(read(&mut clock, 12, 1, 1_500), late);
+        for id in [10, 11, 12] {
+            assert_eq!(read(&mut clock, id, 1, 1_501), IdReading::default());
+        }
+        assert!(clock.is_usable() && clock.names_packets());
+        // A clock that was set back tells no silence.
+        assert_eq!(read(&mut clock, 12, 1, -9_000), late);
+        assert!(read(&mut clock, 14, 1, 9_000).is_next && clock.is_usable());
+        assert_eq!(read(&mut clock, 13, 1, 9_500), IdReading { id: Some(13), ..late });
     }
 }
