@@ -2,11 +2,12 @@
 //!
 //! Linux numbers the packets of a TCP socket one by one, a retransmission included, so the IDs of one direction give
 //! the order of sending even where times and sequence numbers cannot. Other systems send zero, a constant, random
-//! numbers, or share one counter over all connections; then the clock says that it cannot be used.
+//! numbers, or share one counter over all connections; network cards that cut offloaded frames may number the pieces in the
+//! wrong byte order. Then the clock says that it cannot be used.
 
 use serde::{Deserialize, Serialize};
 
-use super::seq::id_before;
+use super::seq::{before, id_before};
 use super::types::Segment;
 
 /// A step of the counter that is taken as "the same counter went on". Random IDs come this near by chance in 3 % of
@@ -15,6 +16,10 @@ const NEAR: u16 = 1024;
 
 /// A clock that jumped is still believed while it went on properly this many times as often.
 const NEAR_PER_FAR: u32 = 4;
+
+/// The same of one that was found wrong: jumps happen between packets, but no counter gives later packets earlier numbers. One
+/// packet may seem to have them where what was sent before it was lost on the way to the tap, and came again first.
+const NEAR_PER_WRONG: u32 = 64;
 
 /// A counter serves this connection alone if it went on without a gap so many times as often as with one that no
 /// missing bytes explain. A counter that other connections share has such gaps after every pause.
@@ -41,8 +46,11 @@ pub(super) struct IdClock {
     highest_took: u16,
     /// When that frame passed.
     highest_ns: i64,
+    /// Where its bytes end, if they were none that had been seen before.
+    highest_end: Option<u32>,
     near_count: u32,
     far_count: u32,
+    wrong_count: u32,
     next_count: u32,
     strange_gap_count: u32,
 }
@@ -50,7 +58,8 @@ pub(super) struct IdClock {
 impl IdClock {
     /// Whether the IDs give the order of sending.
     pub fn is_usable(&self) -> bool {
-        self.near_count > 0 && self.near_count / NEAR_PER_FAR >= self.far_count
+        let is_wrong = self.near_count / NEAR_PER_WRONG < self.wrong_count;
+        self.near_count > 0 && self.near_count / NEAR_PER_FAR >= self.far_count && !is_wrong
     }
 
     /// Whether every ID that is missing was a packet of this direction, not of another connection.
@@ -68,15 +77,17 @@ impl IdClock {
         self.near_count / NEAR_PER_FAR >= self.far_count
     }
 
-    /// The next segment's ID. `took`: how many segments of one MSS the frame stands for. What comes later than `late_ns` after
-    /// the highest was sent after it, whatever its ID: again, or by a counter that went round.
-    pub fn read(&mut self, s: &Segment, took: u32, late_ns: i64) -> IdReading {
+    /// The next segment's ID. `took`: how many segments of one MSS the frame stands for; `is_news`: it carries bytes beyond all
+    /// before. What comes later than `late_ns` after the highest was sent after it, whatever its ID: again, or by a counter that
+    /// went round.
+    pub fn read(&mut self, s: &Segment, took: u32, is_news: bool, late_ns: i64) -> IdReading {
         let Some(id) = s.ip_id.filter(|&id| id != 0) else {
             return IdReading::default();
         };
         let took = took.min(u32::from(NEAR)) as u16;
+        let end = is_news.then(|| s.seq.wrapping_add(s.seq_len()));
         let Some(highest) = self.highest else {
-            self.advance(id, took, s.time_ns);
+            self.advance(id, took, s.time_ns, end);
             return IdReading { id: Some(id), ..IdReading::default() };
         };
         let step = id.wrapping_sub(highest);
@@ -86,9 +97,13 @@ impl IdClock {
         if is_late && !is_far && s.time_ns.saturating_sub(self.highest_ns) > late_ns {
             return IdReading::default();
         }
-        if is_far {
-            self.far_count = self.far_count.saturating_add(1);
-            self.advance(id, took, s.time_ns);
+        // Bytes are sent in order, and what begins after others' end was sent after them: a network card that numbers the pieces
+        // of an offloaded frame in the wrong byte order says otherwise.
+        let is_wrong = is_late && self.highest_end.is_some_and(|end| !before(s.seq, end));
+        if is_far || is_wrong {
+            let count = if is_far { &mut self.far_count } else { &mut self.wrong_count };
+            *count = count.saturating_add(1);
+            self.advance(id, took, s.time_ns, end);
             return IdReading::default();
         }
         self.near_count = self.near_count.saturating_add(1);
@@ -98,7 +113,7 @@ impl IdClock {
             self.next_count = self.next_count.saturating_add(1);
         }
         if !is_late {
-            self.advance(id, took, s.time_ns);
+            self.advance(id, took, s.time_ns, end);
         }
         if !self.is_usable() {
             return IdReading::default();
@@ -107,8 +122,8 @@ impl IdClock {
         IdReading { id: Some(id), is_late, is_next, missing }
     }
 
-    fn advance(&mut self, id: u16, took: u16, now_ns: i64) {
-        (self.highest, self.highest_took, self.highest_ns) = (Some(id), took, now_ns);
+    fn advance(&mut self, id: u16, took: u16, now_ns: i64, end: Option<u32>) {
+        (self.highest, self.highest_took, self.highest_ns, self.highest_end) = (Some(id), took, now_ns, end);
     }
 }
 
@@ -118,7 +133,7 @@ mod tests {
 
     /// A segment without bytes at a time, half a microsecond before which the rest may be late.
     fn read(clock: &mut IdClock, id: u16, took: u32, time_ns: i64) -> IdReading {
-        clock.read(&Segment { ip_id: Some(id), time_ns, ..Segment::default() }, took, 500)
+        clock.read(&Segment { ip_id: Some(id), time_ns, ..Segment::default() }, took, false, 500)
     }
 
     #[test]
@@ -172,5 +187,27 @@ mod tests {
         assert_eq!(read(&mut clock, 12, 1, -9_000), late);
         assert!(read(&mut clock, 14, 1, 9_000).is_next && clock.is_usable());
         assert_eq!(read(&mut clock, 13, 1, 9_500), IdReading { id: Some(13), ..late });
+    }
+
+    #[test]
+    fn ids_that_run_against_the_bytes_are_no_clock() {
+        // Pieces of offloaded frames, numbered in the wrong byte order from 0x7300 and 0x7303 on.
+        let ids = [0x7300_u16, 0x7400, 0x7500, 0x7303, 0x7403, 0x7503, 0x7306, 0x7406, 0x7506];
+        let mut clock = IdClock::default();
+        for (seq, id) in (0_u32..).step_by(100).zip(ids) {
+            let piece = Segment { seq, payload_bytes: 100, ip_id: Some(id), ..Segment::default() };
+            assert!(!clock.read(&piece, 1, true, 500).is_late, "{id:#x}");
+        }
+        assert!(!clock.is_usable());
+        // What was overtaken by a repetition of older bytes is late all the same.
+        let mut clock = IdClock::default();
+        let read = |clock: &mut IdClock, seq, ip_id, is_news| {
+            let piece = Segment { seq, payload_bytes: 100, ip_id: Some(ip_id), ..Segment::default() };
+            clock.read(&piece, 1, is_news, 500)
+        };
+        for (seq, id, is_news) in [(0, 1, true), (100, 2, true), (200, 3, true), (0, 5, false)] {
+            assert!(!read(&mut clock, seq, id, is_news).is_late);
+        }
+        assert!(read(&mut clock, 300, 4, true).is_late);
     }
 }

@@ -82,7 +82,8 @@ impl Connection {
             half.asked_stamp.get_or_insert((this, s.time_ns));
         }
         let took = half.packets_of(s.payload_bytes, peer);
-        let reading = half.ids.read(s, took, half.late_ns());
+        let is_news = s.seq_len() > 0 && half.snd_max.is_none_or(|snd_max| !before(s.seq, snd_max));
+        let reading = half.ids.read(s, took, is_news, half.late_ns());
         let snd_max = half.snd_max.unwrap_or(s.seq);
         if half.snd_max.is_none() {
             half.reach(snd_max, s.time_ns);

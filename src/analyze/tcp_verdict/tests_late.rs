@@ -1,4 +1,4 @@
-//! Crafted connections: what comes too late to have been overtaken.
+//! Crafted connections: what comes too late to have been overtaken, and counters that do not tell the order.
 
 use super::half::LATEST_NS;
 use super::tests::{A, B, MS, Wire, piece, verdict_of};
@@ -123,4 +123,18 @@ fn a_packet_of_a_slow_connection_is_no_copy_of_one_that_passed_long_ago() {
         let row = wire.data((9 + seconds) * 1_000 * MS + 20 * MS, 9, 119);
         assert_eq!(verdict_of(&wire.finish(), row), expected, "{seconds} s");
     }
+}
+
+#[test]
+fn pieces_that_a_network_card_numbers_in_the_wrong_byte_order_are_neither_late_nor_sent_again() {
+    let mut wire = Wire::at_server().without_timestamps().shake(10 * MS, true);
+    // Offloaded frames of three packets, as the card of a sender cuts and numbers them.
+    let id = |n: u32| 110 + (n / 3 * 3) as u16 + ((n % 3) as u16 * 0x100);
+    let rows: Vec<_> = (0..12).map(|n| wire.data(20 * MS, n, id(n))).collect();
+    wire.ack(30 * MS, 4, &[(5, 12)]);
+    let again = wire.data(31 * MS, 4, 125);
+    wire.ack(45 * MS, 12, &[]);
+    let all = wire.finish();
+    assert!(rows.iter().all(|row| verdict_of(&all, *row) == Verdict::New));
+    assert_eq!(verdict_of(&all, again), Verdict::Retransmit);
 }
