@@ -22,7 +22,7 @@ const MOST: usize = 2_048;
 const YOUNG_NS: i64 = 1_000_000_000;
 
 /// Two packets without IP ID that are the same in every other field, seen at one place: nearer than this they are
-/// copies, as no sender repeats itself that fast.
+/// copies, as no sender repeats bytes, SYN or FIN that fast.
 const ECHO_NS: i64 = 50_000;
 
 /// Tags that are compared in one go.
@@ -115,7 +115,7 @@ impl CopyTable {
                 }
                 return Copied::Elsewhere { evidence, first_frame_no: first.frame_no };
             }
-            let is_echo = s.payload_bytes > 0 && (0..ECHO_NS).contains(&s.time_ns.saturating_sub(first.time_ns));
+            let is_echo = s.seq_len() > 0 && (0..ECHO_NS).contains(&s.time_ns.saturating_sub(first.time_ns));
             let first_frame_no = first.frame_no;
             return if id.is_some() || is_echo { Copied::Here { first_frame_no } } else { Copied::No };
         }

@@ -138,3 +138,17 @@ fn pieces_that_a_network_card_numbers_in_the_wrong_byte_order_are_neither_late_n
     assert!(rows.iter().all(|row| verdict_of(&all, *row) == Verdict::New));
     assert_eq!(verdict_of(&all, again), Verdict::Retransmit);
 }
+
+#[test]
+fn a_syn_ack_that_passes_twice_at_once_was_captured_twice() {
+    for (after_ns, expected) in [(40_000, Verdict::CaptureDuplicate), (60_000, Verdict::Retransmit)] {
+        let mut wire = Wire::at_server().without_ids();
+        wire.syn(0, 0, SYN, A - 1, 0, true);
+        let twice = [0, after_ns].map(|ns| {
+            wire.send(10 * MS + ns, 1, |s| {
+                (s.flags, s.seq, s.ack, s.ts, s.l4_checksum_field) = (SYN | ACK, B - 1, A, None, 7);
+            })
+        });
+        assert_eq!(verdict_of(&wire.finish(), twice[1]), expected, "{after_ns}");
+    }
+}
