@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::half::LATEST_NS;
+use super::rtt::LATEST_NS;
 use super::seq::before;
 use super::types::{ACK, Checksum, Evidence, Segment};
 

@@ -20,18 +20,6 @@ const TIMESTAMP_BYTES: u32 = 12;
 const JUMBO_BYTES: u32 = 9_000;
 const USUAL_MSS: u32 = 1_448;
 
-/// Acknowledged bytes are remembered for this many round trips, and at least as long as Linux's shortest timer: near
-/// the receiver the round trip is next to nothing, while a repetition may have been on its way for long.
-const LATE_ROUND_TRIPS: i64 = 4;
-const LATE_NS: i64 = 200_000_000;
-
-/// No packet is overtaken by those that were sent so much later, and no copy of one comes so long after it. Queues hold traffic
-/// back for seconds at most, and what comes behind it as well: order is lost where two ways differ, by milliseconds, or where a
-/// device looks at packets one by one. So what comes later than this after higher numbers was sent after them. The time that
-/// acknowledged bytes are remembered, 200 ms or four round trips, is no such limit: it is shorter on most paths, as it must be
-/// paid for in memory. Where round trips themselves take seconds it is longer, and counts instead.
-pub(super) const LATEST_NS: i64 = 5_000_000_000;
-
 /// An echo this many ticks ahead of what was asked for still answers it: the receiver echoes the newest.
 const STAMP_SLACK: i32 = 10_000;
 
@@ -180,21 +168,11 @@ impl Half {
         }
     }
 
-    /// How long acknowledged bytes are remembered, for copies that come late.
-    pub fn memory_ns(&self) -> i64 {
-        self.rtt.bound_ns().saturating_mul(LATE_ROUND_TRIPS).max(LATE_NS)
-    }
-
-    /// Higher numbers that were seen longer ago than this have not overtaken what comes now.
-    pub fn late_ns(&self) -> i64 {
-        self.memory_ns().max(LATEST_NS)
-    }
-
     /// Whether the segment, which lies below the highest byte sent, comes so long after higher ones, or after a sighting of its
     /// own first byte, that it was sent after them.
     pub fn is_after_all(&self, s: &Segment) -> bool {
         let seen_ns = self.sent.at_or_after(s.seq).map_or(self.snd_max_ns, |above| above.sent_ns.min(self.snd_max_ns));
-        s.time_ns.saturating_sub(seen_ns) > self.late_ns()
+        s.time_ns.saturating_sub(seen_ns) > self.rtt.late_ns()
     }
 
     /// The peer echoed `tsecr`.

@@ -80,7 +80,7 @@ impl IdClock {
     /// The next segment's ID. `took`: how many segments of one MSS the frame stands for; `is_news`: it carries bytes beyond all
     /// before. What comes later than `late_ns` after the highest was sent after it, whatever its ID: again, or by a counter that
     /// went round.
-    pub fn read(&mut self, s: &Segment, took: u32, is_news: bool, late_ns: i64) -> IdReading {
+    pub fn read(&mut self, s: &Segment, took: u32, is_news: bool, late_ns: impl FnOnce() -> i64) -> IdReading {
         let Some(id) = s.ip_id.filter(|&id| id != 0) else {
             return IdReading::default();
         };
@@ -94,7 +94,7 @@ impl IdClock {
         let is_late = !id_before(highest, id);
         let distance = step.min(step.wrapping_neg());
         let is_far = distance == 0 || distance > NEAR;
-        if is_late && !is_far && s.time_ns.saturating_sub(self.highest_ns) > late_ns {
+        if is_late && !is_far && s.time_ns.saturating_sub(self.highest_ns) > late_ns() {
             return IdReading::default();
         }
         // Bytes are sent in order, and what begins after others' end was sent after them: a network card that numbers the pieces
@@ -133,7 +133,7 @@ mod tests {
 
     /// A segment without bytes at a time, half a microsecond before which the rest may be late.
     fn read(clock: &mut IdClock, id: u16, took: u32, time_ns: i64) -> IdReading {
-        clock.read(&Segment { ip_id: Some(id), time_ns, ..Segment::default() }, took, false, 500)
+        clock.read(&Segment { ip_id: Some(id), time_ns, ..Segment::default() }, took, false, || 500)
     }
 
     #[test]
@@ -196,14 +196,14 @@ mod tests {
         let mut clock = IdClock::default();
         for (seq, id) in (0_u32..).step_by(100).zip(ids) {
             let piece = Segment { seq, payload_bytes: 100, ip_id: Some(id), ..Segment::default() };
-            assert!(!clock.read(&piece, 1, true, 500).is_late, "{id:#x}");
+            assert!(!clock.read(&piece, 1, true, || 500).is_late, "{id:#x}");
         }
         assert!(!clock.is_usable());
         // What was overtaken by a repetition of older bytes is late all the same.
         let mut clock = IdClock::default();
         let read = |clock: &mut IdClock, seq, ip_id, is_news| {
             let piece = Segment { seq, payload_bytes: 100, ip_id: Some(ip_id), ..Segment::default() };
-            clock.read(&piece, 1, is_news, 500)
+            clock.read(&piece, 1, is_news, || 500)
         };
         for (seq, id, is_news) in [(0, 1, true), (100, 2, true), (200, 3, true), (0, 5, false)] {
             assert!(!read(&mut clock, seq, id, is_news).is_late);

@@ -71,8 +71,8 @@ impl Connection {
         }
         let tsval = s.ts.map(|(tsval, _)| tsval);
         let is_no_newer = |this: &u32| half.newest_tsval.is_some_and(|newest| !before(newest, *this));
-        let is_long_ago = s.time_ns.saturating_sub(half.newest_stamp_ns) > half.late_ns();
-        let telling = tsval.filter(|this| !(is_long_ago && is_no_newer(this)));
+        let is_long_ago = || s.time_ns.saturating_sub(half.newest_stamp_ns) > half.rtt.late_ns();
+        let telling = tsval.filter(|this| !(is_no_newer(this) && is_long_ago()));
         let is_tsval_late = matches!((telling, half.newest_tsval), (Some(this), Some(newest)) if before(this, newest));
         if let Some(this) = tsval
             && half.newest_tsval.is_none_or(|newest| before(newest, this))
@@ -83,7 +83,7 @@ impl Connection {
         }
         let took = half.packets_of(s.payload_bytes, peer);
         let is_news = s.seq_len() > 0 && half.snd_max.is_none_or(|snd_max| !before(s.seq, snd_max));
-        let reading = half.ids.read(s, took, is_news, half.late_ns());
+        let reading = half.ids.read(s, took, is_news, || half.rtt.late_ns());
         let snd_max = half.snd_max.unwrap_or(s.seq);
         if half.snd_max.is_none() {
             half.reach(snd_max, s.time_ns);
@@ -113,7 +113,7 @@ impl Connection {
         } else {
             judge_advance(half, peer, s, &case, out);
         }
-        half.sent.forget(s.time_ns.saturating_sub(half.memory_ns()));
+        half.sent.forget(s.time_ns.saturating_sub(half.rtt.memory_ns()));
     }
 
     /// The shortest full round trip seen, end to end and back; `None` if one half of it was never seen.

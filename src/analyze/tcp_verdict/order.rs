@@ -35,7 +35,7 @@ pub(super) fn piece_of_seen(half: &Half, peer: &Half, s: &Segment) -> Option<u64
     let is_same_stamp = seen.is_resent || seen.tsval == s.ts.map(|(tsval, _)| tsval);
     let packet = u16::try_from(offset / limit).unwrap_or(u16::MAX);
     // Cut or put together on the way to the tap, which takes no seconds.
-    let is_soon = s.time_ns.saturating_sub(seen.sent_ns) <= half.late_ns();
+    let is_soon = s.time_ns.saturating_sub(seen.sent_ns) <= half.rtt.late_ns();
     let is_piece = is_soon
         && offset % limit == 0
         && is_same_stamp
@@ -68,7 +68,7 @@ pub(super) fn same_sending(half: &Half, s: &Segment, case: &Case) -> Option<u64>
     if s.payload_bytes == 0 || case.tsval.is_none() || !is_tick_short(half, case) {
         return None;
     }
-    let is_soon = |seen: &&Sent| s.time_ns.saturating_sub(seen.sent_ns) <= half.late_ns();
+    let is_soon = |seen: &&Sent| s.time_ns.saturating_sub(seen.sent_ns) <= half.rtt.late_ns();
     half.sent.holding(s.seq).filter(is_same).filter(is_soon).map(|seen| seen.frame_no)
 }
 

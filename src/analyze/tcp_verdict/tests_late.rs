@@ -1,6 +1,6 @@
 //! Crafted connections: what comes too late to have been overtaken, and counters that do not tell the order.
 
-use super::half::LATEST_NS;
+use super::rtt::LATEST_NS;
 use super::tests::{A, B, MS, Wire, piece, verdict_of};
 use super::*;
 
