@@ -26,8 +26,8 @@ pub(crate) use pause::{PauseInterval, PauseTracker};
 pub(crate) use probe::{Probe, ProbeTracker};
 pub use roce::RoceEndpoint;
 pub(crate) use roce::{
-    Channel, Fabric, LeftOut, Message, NO_CHANNEL, NO_MESSAGE, RoceCause, RoceEvent, RoceEventKind, RoceEvidence,
-    RoceJudgement, RoceSeen, Service, Tap,
+    Channel, Fabric, FinishedMessage, LeftOut, NO_CHANNEL, NO_MESSAGE, RoceCause, RoceEvent, RoceEventKind,
+    RoceEvidence, RoceJudgement, RoceSeen, Service, Tap,
 };
 pub(crate) use tcp_story::{Event as StoryEvent, EventKind, Frames, Mark, Quantiles, SideStory, Story, StorySummary};
 pub(crate) use tcp_verdict::{

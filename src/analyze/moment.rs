@@ -29,7 +29,7 @@ impl Moment {
 /// How long something may wait for evidence before it comes out with what is known. Evidence later than that never counts.
 #[derive(Clone, Copy, Debug)]
 pub struct HoldLimits {
-    /// Frames of the capture after it; of RoCE, rows.
+    /// Frames of the capture after it.
     pub rows: u64,
     /// Nanoseconds of capture time after it.
     pub time_ns: i64,

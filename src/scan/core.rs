@@ -217,7 +217,6 @@ impl Core {
             self.first_time_ns = window.records.iter().find_map(|record| record.time());
         }
         self.latest_ns = window.records.iter().filter_map(|record| record.time()).max().max(self.latest_ns);
-        let now_ns = self.latest_ns.unwrap_or(0);
         let ClockOrder { latest_ns, first_frame, now, .. } = &self.clock;
         let (now, first_frame) = (*now, *first_frame);
         let decoded = Decoded { window, chunks: self.decoding.chunks(), latest_ns, first_frame };
@@ -283,10 +282,10 @@ impl Core {
             return;
         }
         if let Some(roce) = &mut self.roce {
-            roce.on_window(&context, now_ns, gate, &mut self.sinks);
+            roce.on_window(&context, now, gate, &mut self.sinks);
         }
         if let Some(pauses) = &mut self.pauses {
-            pauses.on_window(&context, now_ns, self.sinks.pause_intervals.as_mut());
+            pauses.on_window(&context, now, self.sinks.pause_intervals.as_mut());
         }
         self.lldp.on_window(&context, self.sinks.lldp.as_mut());
         if self.needs.ws && self.needs.verdicts {
@@ -336,8 +335,9 @@ impl Core {
             roce.finish(self.latest_ns.unwrap_or(0), self.first_time_ns, &mut self.sinks);
         }
         if let Some(pauses) = &mut self.pauses {
-            let (now_ns, speed) = (self.latest_ns.unwrap_or(0), self.options.link_speed_bps);
-            pauses.finish(now_ns, self.first_time_ns, speed, self.sinks.pause_intervals.as_mut());
+            let (latest_ns, speed) = (self.latest_ns.unwrap_or(0), self.options.link_speed_bps);
+            let (now, sink) = (self.clock.now, self.sinks.pause_intervals.as_mut());
+            pauses.finish(now, latest_ns, self.first_time_ns, speed, sink);
         }
         finish::capture_tables(self, facts);
         // Side by side: of a million connections that takes a while.

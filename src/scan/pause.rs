@@ -3,7 +3,7 @@
 use super::core::Context;
 use super::rows::{file_no, relative};
 use super::sink::Sink;
-use crate::analyze::{Mark, PauseInterval, PauseTracker};
+use crate::analyze::{Mark, Moment, PauseInterval, PauseTracker};
 use crate::options::Options;
 use crate::tables::*;
 use crate::wire::{Ip, Layers, Mac, Protocol};
@@ -41,15 +41,16 @@ impl PauseStage {
         }
     }
 
-    pub fn on_window(&mut self, context: &Context<'_>, now_ns: i64, sink: Option<&mut Sink<PauseIntervalRow>>) {
+    pub fn on_window(&mut self, context: &Context<'_>, now: Moment, sink: Option<&mut Sink<PauseIntervalRow>>) {
         let has_pauses = context.decoded.chunks.iter().any(|chunk| !chunk.pause.is_empty());
         if has_pauses || self.has_traffic {
-            for (_, record, frame, chunk) in context.frames() {
+            for (at, record, frame, chunk) in context.frames() {
+                let now_ns = context.decoded.moment(at).ns;
                 let mac = if frame.layers.has(Layers::MACS) { frame.src_mac } else { Mac::default() };
                 if matches!(frame.protocol, Protocol::Pause | Protocol::Pfc) {
                     let mark = Mark { file: record.file, frame_no: record.frame_no, time_ns: record.time_ns };
                     if let Some(pause) = chunk.pause.get(frame.detail as usize) {
-                        self.tracker.on_pause(record.interface, mac, pause, mark);
+                        self.tracker.on_pause(record.interface, mac, pause, mark, now_ns);
                     }
                 } else if self.has_traffic && frame.layers.has(Layers::IP) {
                     let class = match frame.layers.has(Layers::VLAN) {
@@ -57,22 +58,24 @@ impl PauseStage {
                         false => frame.dscp() >> 3,
                     };
                     let (bytes, time_ns) = (record.original_bytes, record.time_ns);
+                    self.tracker.catch_up(now_ns);
                     self.tracker.on_traffic(record.interface, mac, class, frame.flow_hash, bytes, time_ns);
                 }
             }
         }
-        let over = self.tracker.finished(now_ns);
+        let over = self.tracker.finished(now.ns);
         self.put(over, context.first_time_ns, context.link_speed_bps, sink);
     }
 
     pub fn finish(
         &mut self,
-        now_ns: i64,
+        now: Moment,
+        latest_ns: i64,
         first_ns: Option<i64>,
         link_speed_bps: Option<u64>,
         sink: Option<&mut Sink<PauseIntervalRow>>,
     ) {
-        let over = self.tracker.finish(now_ns);
+        let over = self.tracker.finish(now.ns, latest_ns);
         self.put(over, first_ns, link_speed_bps, sink);
     }
 

@@ -2,6 +2,7 @@
 //! holds rows of `roce` until what is said of them is final. Does nothing where a window has no RoCE packet.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::core::{Context, Sinks};
 use super::gate::Gate;
@@ -9,7 +10,7 @@ use super::rows::{roce_of, roce_row};
 use super::sink::Sink;
 use super::{roce_intervals, roce_story};
 use crate::analyze::{
-    Fabric, HoldLimits, LeftOut, Mark, NO_CHANNEL, NO_MESSAGE, RoceEvidence, RoceJudgement, RoceSeen,
+    Fabric, HoldLimits, LeftOut, Mark, Moment, NO_CHANNEL, NO_MESSAGE, RoceEvidence, RoceJudgement, RoceSeen,
 };
 use crate::capture::Record;
 use crate::options::Options;
@@ -35,17 +36,16 @@ pub(crate) struct RoceStage {
     rows: u64,
     next_qp: u64,
     next_message: u64,
-    hold: HoldLimits,
+    /// Messages that may wait.
+    most_messages: u64,
     held: RowHold,
     messages: VecDeque<Option<RoceMessageRow>>,
-    ended_messages: u64,
     /// Number of the first message held.
     first_message: u64,
     /// Queue pair and message of each packet of the window, by its running number.
     window_ids: Vec<(u64, u64)>,
-    has_packets: bool,
-    /// A packet with a right invariant CRC was seen: wrong checksums are damage.
-    has_proven: bool,
+    /// The first packet with a right invariant CRC: from there on wrong checksums are damage.
+    proven_row: Option<u64>,
 }
 
 impl RoceStage {
@@ -60,71 +60,84 @@ impl RoceStage {
         if !is_needed {
             return None;
         }
-        let mut fabrics: Vec<Fabric> = (0..FABRICS).map(|_| Fabric::default()).collect();
-        fabrics.iter_mut().for_each(|fabric| fabric.set_endpoints(&options.roce_endpoints));
+        let hold = HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns };
         Some(Self {
-            fabrics,
+            fabrics: (0..FABRICS).map(|_| Fabric::new(hold, &options.roce_endpoints)).collect(),
             places: vec![Vec::new(); FABRICS],
             rows: 0,
             next_qp: 0,
             next_message: 0,
-            hold: HoldLimits { rows: options.limits.hold_frames, time_ns: options.limits.hold_ns },
+            most_messages: hold.rows,
             held: RowHold::default(),
             messages: VecDeque::new(),
-            ended_messages: 0,
             first_message: 0,
             window_ids: Vec::new(),
-            has_packets: false,
-            has_proven: false,
+            proven_row: None,
         })
     }
 
-    pub fn on_window(&mut self, context: &Context<'_>, now_ns: i64, gate: &mut Gate<'_, '_>, sinks: &mut Sinks) {
+    pub fn on_window(&mut self, context: &Context<'_>, now: Moment, gate: &mut Gate<'_, '_>, sinks: &mut Sinks) {
         let has_roce = context.decoded.chunks.iter().any(|chunk| !chunk.roce.is_empty());
-        if !has_roce && !self.has_packets {
+        if !has_roce && self.rows == 0 {
             return;
         }
-        self.has_packets = true;
         let first_row = self.rows;
         self.places.iter_mut().for_each(Vec::clear);
         if has_roce {
             for (at, _, frame, chunk) in context.frames() {
                 if let Some(packet) = roce_of(frame, chunk) {
-                    self.has_proven |= packet.icrc == Some(IcrcStatus::Ok);
+                    if packet.icrc == Some(IcrcStatus::Ok) {
+                        self.proven_row.get_or_insert(self.rows);
+                    }
                     let fabric = (frame.flow_hash >> 58) as usize % FABRICS;
                     self.places[fabric].push((at as u32, self.rows));
                     self.rows += 1;
                 }
             }
         }
-        let (row_now, hold, has_proven) = (self.rows, self.hold, self.has_proven);
-        let places = &self.places;
-        gate.each(&mut self.fabrics, |at, fabric| {
-            fabric.begin_window();
-            for (at, row) in &places[at] {
-                on_packet(context, fabric, (*at, *row), has_proven);
+        self.window_ids.clear();
+        // What too many messages lead to comes after certain packets of the capture, wherever its windows end.
+        let every = (self.most_messages / 8).max(1);
+        let mut from = first_row;
+        loop {
+            let until = (from - from % every).saturating_add(every).min(self.rows);
+            let is_last = until == self.rows;
+            self.follow(context, from..until, is_last.then_some(now), gate);
+            if gate.is_shut() {
+                return;
             }
-            fabric.expire(now_ns, row_now, &hold);
-        });
-        if gate.is_shut() {
-            return;
+            self.number(from..until);
+            if until.is_multiple_of(every) {
+                let before = self.next_message.saturating_sub(self.most_messages);
+                self.fabrics.iter_mut().for_each(|fabric| fabric.end_messages(before, self.next_message));
+            }
+            self.take_messages(context.first_time_ns, sinks);
+            if is_last {
+                break;
+            }
+            from = until;
         }
-        self.number(first_row);
         if let Some(sink) = sinks.roce.as_mut().filter(|sink| needs_analysis(sink)) {
             self.hold_rows(context, first_row);
             self.judge();
             self.held.release(sink);
-            if self.held.len() > self.hold.rows {
-                self.fabrics.iter_mut().for_each(Fabric::judge_all);
-                self.judge();
-                self.held.release(sink);
+        } else {
+            self.fabrics.iter_mut().for_each(|fabric| fabric.out.judgements.clear());
+        }
+    }
+
+    /// Tells the fabrics their packets among these rows, and with the last of a window how far the capture has come.
+    fn follow(&mut self, context: &Context<'_>, rows: Range<u64>, now: Option<Moment>, gate: &mut Gate<'_, '_>) {
+        let (places, proven_row) = (&self.places, self.proven_row);
+        gate.each(&mut self.fabrics, |at, fabric| {
+            fabric.begin_part();
+            for (at, row) in within(&places[at], &rows) {
+                on_packet(context, fabric, (*at, *row), proven_row.is_some_and(|proven| proven <= *row));
             }
-        }
-        self.take_messages(context.first_time_ns, sinks);
-        if self.next_message - self.ended_messages > self.hold.rows {
-            self.fabrics.iter_mut().for_each(Fabric::end_messages);
-            self.take_messages(context.first_time_ns, sinks);
-        }
+            if let Some(now) = now {
+                fabric.rest(now);
+            }
+        });
     }
 
     /// RoCE packets so far.
@@ -143,7 +156,7 @@ impl RoceStage {
     }
 
     /// Gives new queue pairs and messages their numbers, in the order of their first packets.
-    fn number(&mut self, first_row: u64) {
+    fn number(&mut self, rows: Range<u64>) {
         let mut fresh: Vec<(u32, &mut u64)> = Vec::new();
         for fabric in &mut self.fabrics {
             fresh.extend(fabric.unnumbered().map(|channel| (channel.first_at, &mut channel.id)));
@@ -168,14 +181,14 @@ impl RoceStage {
             fabric.number_messages(ids);
         }
         // Places in the window become running numbers of rows.
-        self.window_ids.clear();
-        self.window_ids.resize((self.rows - first_row) as usize, (u64::MAX, NO_MESSAGE));
+        let first = self.window_ids.len();
+        self.window_ids.resize(first + (rows.end - rows.start) as usize, (u64::MAX, NO_MESSAGE));
         for (fabric, places) in self.fabrics.iter().zip(&self.places) {
-            let mut rows = places.iter();
+            let mut of_fabric = within(places, &rows).iter();
             for placed in &fabric.out.placed {
-                let Some((_, row)) = rows.by_ref().find(|(at, _)| *at == placed.at) else { continue };
+                let Some((_, row)) = of_fabric.by_ref().find(|(at, _)| *at == placed.at) else { continue };
                 let qp = fabric.channel(placed.channel).filter(|_| placed.channel != NO_CHANNEL);
-                if let Some(ids) = self.window_ids.get_mut((row - first_row) as usize) {
+                if let Some(ids) = self.window_ids.get_mut(first + (row - rows.start) as usize) {
                     *ids = (qp.map_or(u64::MAX, |channel| channel.id), placed.message);
                 }
             }
@@ -206,8 +219,6 @@ impl RoceStage {
 
     /// Takes the messages that ended, and gives out those before the first that has not.
     fn take_messages(&mut self, first_ns: Option<i64>, sinks: &mut Sinks) {
-        let finished = self.fabrics.iter().map(|fabric| fabric.out.finished.len() as u64);
-        self.ended_messages += finished.sum::<u64>();
         let Some(sink) = &mut sinks.roce_messages else {
             self.fabrics.iter_mut().for_each(|fabric| fabric.out.finished.clear());
             return;
@@ -215,14 +226,16 @@ impl RoceStage {
         let wanted = (self.next_message - self.first_message) as usize;
         self.messages.resize_with(wanted.max(self.messages.len()), || None);
         for fabric in &mut self.fabrics {
-            for (channel, message) in std::mem::take(&mut fabric.out.finished) {
-                let place = message.id.checked_sub(self.first_message).and_then(|at| usize::try_from(at).ok());
-                if let (Some(channel), Some(slot)) =
-                    (fabric.channel(channel), place.and_then(|at| self.messages.get_mut(at)))
-                {
-                    *slot = Some(roce_story::message_row(channel, &message, first_ns));
+            let mut finished = std::mem::take(&mut fabric.out.finished);
+            for done in &finished {
+                let place = done.message.id.checked_sub(self.first_message).and_then(|at| usize::try_from(at).ok());
+                let slot = place.and_then(|at| self.messages.get_mut(at));
+                if let Some((channel, slot)) = fabric.channel(done.channel).zip(slot) {
+                    *slot = Some(roce_story::message_row(channel, done, first_ns));
                 }
             }
+            finished.clear();
+            fabric.out.finished = finished;
         }
         while let Some(Some(_)) = self.messages.front() {
             if let Some(Some(row)) = self.messages.pop_front() {
@@ -234,7 +247,6 @@ impl RoceStage {
 
     pub fn finish(&mut self, now_ns: i64, first_ns: Option<i64>, sinks: &mut Sinks) {
         for fabric in &mut self.fabrics {
-            fabric.begin_window();
             fabric.finish(now_ns);
         }
         if let Some(sink) = sinks.roce.as_mut().filter(|sink| needs_analysis(sink)) {
@@ -252,6 +264,12 @@ impl RoceStage {
     }
 }
 
+/// The places of these rows.
+fn within<'a>(places: &'a [(u32, u64)], rows: &Range<u64>) -> &'a [(u32, u64)] {
+    let before = |end: u64| places.partition_point(|(_, row)| *row < end);
+    places.get(before(rows.start)..before(rows.end)).unwrap_or(&[])
+}
+
 fn on_packet(context: &Context<'_>, fabric: &mut Fabric, (at, row): (u32, u64), has_proven: bool) {
     let Some((frame, chunk)) = context.decoded.frame(at as usize) else { return };
     let Some(record) = context.decoded.window.records.get(at as usize) else { return };
@@ -261,6 +279,7 @@ fn on_packet(context: &Context<'_>, fabric: &mut Fabric, (at, row): (u32, u64), 
     fabric.on_packet(&RoceSeen {
         row,
         at,
+        moment: context.decoded.moment(at as usize),
         mark: Mark { file: record.file, frame_no: record.frame_no, time_ns: record.time_ns },
         src_ip: frame.src_ip,
         dst_ip: frame.dst_ip,
@@ -307,10 +326,6 @@ impl RowHold {
         // What no queue pair takes is never judged.
         let is_waiting = row.qp_id.is_some();
         self.rows.push_back((row, is_waiting));
-    }
-
-    fn len(&self) -> u64 {
-        self.rows.len() as u64
     }
 
     fn set(&mut self, judgement: &RoceJudgement) {

@@ -7,7 +7,7 @@ use super::core::Sinks;
 use super::roce::RoceStage;
 use super::rows::{file_no, relative};
 use super::story::FrameWords;
-use crate::analyze::{Channel, Fabric, Message, RoceCause, RoceEvent, RoceEventKind, Tap};
+use crate::analyze::{Channel, Fabric, FinishedMessage, RoceCause, RoceEvent, RoceEventKind, Tap};
 use crate::tables::*;
 use crate::wire::Ip;
 use crate::words::{self, Lang};
@@ -18,7 +18,8 @@ fn bits_per_s(bytes: u64, over_ns: i64) -> Option<u64> {
     u64::try_from(u128::from(bytes) * 8 * 1_000_000_000 / over_ns).ok()
 }
 
-pub(super) fn message_row(channel: &Channel, message: &Message, first_ns: Option<i64>) -> RoceMessageRow {
+pub(super) fn message_row(channel: &Channel, done: &FinishedMessage, first_ns: Option<i64>) -> RoceMessageRow {
+    let message = &done.message;
     let resent = |cause: RoceCause| message.resent[cause as usize];
     let bytes = message.dma_bytes.map_or(message.payload_bytes, u64::from);
     let latency_ns = message.latency_ns();
@@ -30,7 +31,7 @@ pub(super) fn message_row(channel: &Channel, message: &Message, first_ns: Option
         message_id: message.id,
         qp_id: channel.id,
         requester_ip: channel.ends.requester_ip,
-        requester_qp: channel.ends.requester_qp,
+        requester_qp: done.requester_qp,
         responder_ip: channel.ends.responder_ip,
         responder_qp: channel.ends.responder_qp,
         service: Symbol(channel.ends.service.name()),

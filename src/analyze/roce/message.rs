@@ -327,34 +327,42 @@ impl Messages {
         }
     }
 
-    /// Takes out messages that nothing more is expected of; with `is_over` all of them.
-    pub fn release(&mut self, is_over: bool, mut take: impl FnMut(Message)) {
+    /// Takes out messages that nothing more is expected of.
+    pub fn release(&mut self, take: &mut dyn FnMut(Message)) {
         loop {
             let is_done = self.list.front().is_some_and(Message::is_done);
-            let keep = if is_over {
-                0
-            } else if is_done {
-                HISTORY
-            } else {
-                MOST_OPEN
-            };
-            if self.list.len() <= keep {
+            if self.list.len() <= if is_done { HISTORY } else { MOST_OPEN } {
                 return;
             }
-            let Some(message) = self.list.pop_front() else { return };
+            self.pop(take);
+        }
+    }
+
+    /// Takes out those with numbers below `before`, finished or not.
+    pub fn end(&mut self, before: u64, take: &mut dyn FnMut(Message)) {
+        while self.first_id().is_some_and(|id| id < before) {
+            self.pop(take);
+        }
+    }
+
+    /// Takes out finished messages while the queue pair is quiet.
+    pub fn rest(&mut self, take: &mut dyn FnMut(Message)) {
+        while self.list.front().is_some_and(Message::is_done) {
+            self.pop(take);
+        }
+        self.list.shrink_to(HISTORY);
+    }
+
+    fn pop(&mut self, take: &mut dyn FnMut(Message)) {
+        if let Some(message) = self.list.pop_front() {
             self.base += 1;
             take(message);
         }
     }
 
-    /// Takes out finished messages while the queue pair is quiet.
-    pub fn rest(&mut self, mut take: impl FnMut(Message)) {
-        while self.list.front().is_some_and(Message::is_done) {
-            let Some(message) = self.list.pop_front() else { return };
-            self.base += 1;
-            take(message);
-        }
-        self.list.shrink_to(HISTORY);
+    /// Number in the capture of the first that is not taken out.
+    pub fn first_id(&self) -> Option<u64> {
+        self.list.front().map(|message| message.id)
     }
 }
 

@@ -25,8 +25,7 @@ mod tests;
 
 pub(crate) use channel::Channel;
 pub(crate) use event::{RoceEvent, RoceEventKind};
-pub(crate) use fabric::{Fabric, LeftOut, NO_CHANNEL, NO_MESSAGE};
-pub(crate) use message::Message;
+pub(crate) use fabric::{Fabric, Finished as FinishedMessage, LeftOut, NO_CHANNEL, NO_MESSAGE};
 pub(crate) use path::Tap;
 pub(crate) use types::{Cause as RoceCause, Evidence as RoceEvidence, RoceJudgement, RoceSeen, Service};
 

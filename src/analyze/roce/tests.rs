@@ -1,9 +1,10 @@
 //! Crafted packets between two hosts: one fact each.
 
 use super::fabric::Outs;
+use super::message::Message;
 use super::types::*;
-use super::{Channel, Fabric, Message, NO_MESSAGE, RoceEvent, RoceEventKind, Tap};
-use crate::analyze::{HoldLimits, Mark};
+use super::{Channel, Fabric, NO_MESSAGE, RoceEvent, RoceEventKind, Tap};
+use crate::analyze::{HoldLimits, Mark, Moment};
 use crate::wire::{CmKind, CmMessage, Ip, RocePacket};
 
 const MS: i64 = 1_000_000;
@@ -78,6 +79,10 @@ impl Craft {
 }
 
 impl Lab {
+    fn of(limits: HoldLimits, endpoints: &[RoceEndpoint]) -> Self {
+        Self { fabric: Fabric::new(limits, endpoints), ..Self::default() }
+    }
+
     /// Lets a packet pass the tap 10 microseconds after the one before. Identifications count up unless given.
     fn see(&mut self, craft: Craft) -> &mut Self {
         self.time_ns += 10_000;
@@ -92,6 +97,7 @@ impl Lab {
         self.fabric.on_packet(&RoceSeen {
             row,
             at: row as u32,
+            moment: Moment { ns: self.time_ns, frame: row },
             mark: Mark { file: 0, frame_no, time_ns: self.time_ns },
             src_ip: ip(craft.from),
             dst_ip: ip(craft.to),
@@ -131,7 +137,7 @@ impl Lab {
         let Outs { judgements, placed, finished, .. } = std::mem::take(&mut self.fabric.out);
         self.judged.extend(judgements);
         self.placed.extend(placed.iter().map(|placed| (placed.at, placed.message)));
-        self.messages.extend(finished.into_iter().map(|(_, message)| message));
+        self.messages.extend(finished.into_iter().map(|done| done.message));
     }
 
     fn finish(&mut self) -> &mut Self {
@@ -494,8 +500,10 @@ fn a_log_that_names_both_ends_pairs_them_for_certain() {
         vaddr: None,
         peer_qpn: None,
     };
-    let mut lab = Lab::default();
-    lab.fabric.set_endpoints(&[end(A, 0x10, 300), end(B, 0x20, 90_000), end(A, 0x11, 700_000), end(B, 0x21, 5)]);
+    let mut lab = Lab::of(
+        HoldLimits::default(),
+        &[end(A, 0x10, 300), end(B, 0x20, 90_000), end(A, 0x11, 700_000), end(B, 0x21, 5)],
+    );
     lab.all([send(300), send(700_000).for_qp(0x21)]).finish();
     let told = |at| (lab.channel(at).ends.requester_qp, lab.channel(at).paired_by, lab.channel(at).confidence());
     assert_eq!(told(0), (Some(0x10), PairedBy::Log, Some("certain")));
@@ -503,13 +511,11 @@ fn a_log_that_names_both_ends_pairs_them_for_certain() {
     // A capture that began in the middle, or a log of another run with the same queue pairs: their numbers cannot tell which.
     let pair = |host, qpn, psn, peer| RoceEndpoint { peer_qpn: Some(peer), ..end(host, qpn, psn) };
     let log = [pair(A, 0x10, 300, 0x20), pair(B, 0x20, 9, 0x10), pair(A, 0x11, 500_000, 0x21), pair(B, 0x21, 5, 0x11)];
-    let mut lab = Lab::default();
-    lab.fabric.set_endpoints(&log);
+    let mut lab = Lab::of(HoldLimits::default(), &log);
     lab.all([send(480_000), send(20_000).for_qp(0x21)]).finish();
     assert_eq!([0, 1].map(|at| lab.channel(at).paired_by), [PairedBy::None; 2]);
     // A key that is not the peer's, or numbers far from those of the log, are another connection's.
-    let mut lab = Lab::default();
-    lab.fabric.set_endpoints(&log);
+    let mut lab = Lab::of(HoldLimits::default(), &log);
     lab.all([send(9_000_000)]).finish();
     assert_eq!(lab.channel(0).paired_by, PairedBy::None);
 }
@@ -569,12 +575,13 @@ fn datagrams_are_paired_by_their_headers_and_never_sent_again() {
 
 #[test]
 fn what_waits_too_long_is_judged_with_what_is_known() {
-    let mut lab = Lab::default();
+    let mut lab = Lab::of(HoldLimits { rows: 1_000, time_ns: 10_000 * MS }, &[]);
     lab.all([send(0), send(1)]);
-    assert!(lab.judged.is_empty());
-    let limits = HoldLimits { rows: 1_000, time_ns: 10_000 * MS };
-    lab.fabric.expire(lab.time_ns + 20_000 * MS, 2, &limits);
-    lab.collect();
-    assert_eq!(lab.judged.len(), 2);
-    assert_eq!(lab.said(1), ("new", "", "unknown"));
+    let first = Moment { ns: lab.time_ns - 10_000, frame: 0 };
+    for (after_ns, frames, judged) in [(10_000 * MS, 1_000, 0), (10_000 * MS + 1, 2, 1), (1, 1_001, 1), (1, 1_002, 2)] {
+        lab.fabric.rest(Moment { ns: first.ns + after_ns, frame: first.frame + frames });
+        lab.collect();
+        assert_eq!(lab.judged.len(), judged, "{after_ns} {frames}");
+    }
+    assert_eq!((lab.said(1), lab.said(2)), (("new", "", "unknown"), ("new", "", "unknown")));
 }

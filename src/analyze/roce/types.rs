@@ -1,7 +1,7 @@
 //! What the analysis of RoCE is told, and what it says of a packet.
 
 use super::psn::Psn;
-use crate::analyze::Mark;
+use crate::analyze::{Mark, Moment};
 use crate::wire::{CmMessage, Ip, RocePacket};
 
 /// One packet, as the tap saw it.
@@ -11,6 +11,8 @@ pub(crate) struct RoceSeen<'a> {
     pub row: u64,
     /// Place of its frame in the window.
     pub at: u32,
+    /// How far the capture had come: what waits does so by this.
+    pub moment: Moment,
     pub mark: Mark,
     pub src_ip: Ip,
     pub dst_ip: Ip,

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::rtt::LATEST_NS;
 use super::seq::before;
 use super::types::{ACK, Checksum, Evidence, Segment};
 
@@ -16,15 +17,12 @@ const FEW: usize = 16;
 /// Fingerprints at most: they reach over a queue of several hundred packets between two taps.
 const MOST: usize = 2_048;
 
-/// A ring that nothing was added to for this long holds no packet that a copy may still come of.
-const STALE_NS: i64 = 5_000_000_000;
-
 /// A print that is overwritten before this age might still have met its copy: the ring is too small. Connections of few
 /// segments a second so stay small for life.
 const YOUNG_NS: i64 = 1_000_000_000;
 
 /// Two packets without IP ID that are the same in every other field, seen at one place: nearer than this they are
-/// copies, as no sender repeats itself that fast.
+/// copies, as no sender repeats bytes, SYN or FIN that fast.
 const ECHO_NS: i64 = 50_000;
 
 /// Tags that are compared in one go.
@@ -107,8 +105,9 @@ impl CopyTable {
         let interface = (s.interface ^ s.interface >> 16) as u16;
         self.shrink(s.time_ns);
         self.last_ns = s.time_ns;
+        let is_soon = |first: &&Print| s.time_ns.saturating_sub(first.time_ns) <= LATEST_NS;
         if !self.furthest.is_passed_by(s)
-            && let Some(first) = self.find(hash)
+            && let Some(first) = self.find(hash).filter(is_soon)
         {
             let other_interface = first.interface != interface;
             let other_ttl = first.ttl != s.ttl;
@@ -122,7 +121,7 @@ impl CopyTable {
                 }
                 return Copied::Elsewhere { evidence, first_frame_no: first.frame_no };
             }
-            let is_echo = s.payload_bytes > 0 && (0..ECHO_NS).contains(&s.time_ns.saturating_sub(first.time_ns));
+            let is_echo = s.seq_len() > 0 && (0..ECHO_NS).contains(&s.time_ns.saturating_sub(first.time_ns));
             let first_frame_no = first.frame_no;
             return if id.is_some() || is_echo { Copied::Here { first_frame_no } } else { Copied::No };
         }
@@ -162,9 +161,9 @@ impl CopyTable {
         self.room < MOST && self.prints.get(self.oldest).is_none_or(is_young)
     }
 
-    /// Frees the ring when it has become stale by the time of the next segment.
+    /// Frees the ring when none of its packets can be met by a copy any more.
     fn shrink(&mut self, now_ns: i64) {
-        if self.room > 0 && now_ns.saturating_sub(self.last_ns) > STALE_NS {
+        if self.room > 0 && now_ns.saturating_sub(self.last_ns) > LATEST_NS {
             *self = Self { furthest: self.furthest, last_ns: self.last_ns, ..Self::default() };
         }
     }
@@ -247,7 +246,7 @@ mod tests {
             assert_eq!(table.check(&segment(n, time_ns + 9, 500 + n as u16), true), Copied::No);
         }
         assert_eq!(table.tags.len(), FEW);
-        table.shrink(100 * 500_000_000 + STALE_NS);
+        table.shrink(100 * 500_000_000 + LATEST_NS);
         assert_eq!(table.prints.capacity(), 0);
     }
 }

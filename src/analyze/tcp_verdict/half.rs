@@ -20,11 +20,6 @@ const TIMESTAMP_BYTES: u32 = 12;
 const JUMBO_BYTES: u32 = 9_000;
 const USUAL_MSS: u32 = 1_448;
 
-/// Acknowledged bytes are remembered for this many round trips, and at least as long as Linux's shortest timer: near
-/// the receiver the round trip is next to nothing, while a repetition may have been on its way for long.
-const LATE_ROUND_TRIPS: i64 = 4;
-const LATE_NS: i64 = 200_000_000;
-
 /// An echo this many ticks ahead of what was asked for still answers it: the receiver echoes the newest.
 const STAMP_SLACK: i32 = 10_000;
 
@@ -52,6 +47,8 @@ pub(super) struct Half {
     pub counts: DirectionSummary,
     /// Highest sequence number seen, plus one; `None` before the first segment.
     pub snd_max: Option<u32>,
+    /// When it was reached.
+    pub snd_max_ns: i64,
     pub isn: Option<u32>,
     /// SACK-permitted in its SYN.
     pub sack_permitted: Option<bool>,
@@ -92,6 +89,11 @@ impl Half {
         self.sack_permitted = Some(s.sack_permitted);
         self.mss = s.mss;
         self.wscale = s.wscale;
+    }
+
+    /// `end` is the highest sequence number seen now.
+    pub fn reach(&mut self, end: u32, now_ns: i64) {
+        (self.snd_max, self.snd_max_ns) = (Some(end), now_ns);
     }
 
     /// Remembers the window; an RST's says nothing.
@@ -166,9 +168,11 @@ impl Half {
         }
     }
 
-    /// How long acknowledged bytes are remembered, for copies that come late.
-    pub fn memory_ns(&self) -> i64 {
-        self.rtt.bound_ns().saturating_mul(LATE_ROUND_TRIPS).max(LATE_NS)
+    /// Whether the segment, which lies below the highest byte sent, comes so long after higher ones, or after a sighting of its
+    /// own first byte, that it was sent after them.
+    pub fn is_after_all(&self, s: &Segment) -> bool {
+        let seen_ns = self.sent.at_or_after(s.seq).map_or(self.snd_max_ns, |above| above.sent_ns.min(self.snd_max_ns));
+        s.time_ns.saturating_sub(seen_ns) > self.rtt.late_ns()
     }
 
     /// The peer echoed `tsecr`.

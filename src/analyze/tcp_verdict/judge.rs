@@ -70,7 +70,10 @@ impl Connection {
             half.on_syn(s);
         }
         let tsval = s.ts.map(|(tsval, _)| tsval);
-        let is_tsval_late = matches!((tsval, half.newest_tsval), (Some(this), Some(newest)) if before(this, newest));
+        let is_no_newer = |this: &u32| half.newest_tsval.is_some_and(|newest| !before(newest, *this));
+        let is_long_ago = || s.time_ns.saturating_sub(half.newest_stamp_ns) > half.rtt.late_ns();
+        let telling = tsval.filter(|this| !(is_no_newer(this) && is_long_ago()));
+        let is_tsval_late = matches!((telling, half.newest_tsval), (Some(this), Some(newest)) if before(this, newest));
         if let Some(this) = tsval
             && half.newest_tsval.is_none_or(|newest| before(newest, this))
         {
@@ -78,16 +81,21 @@ impl Connection {
             (half.newest_tsval, half.newest_stamp_ns) = (Some(this), s.time_ns);
             half.asked_stamp.get_or_insert((this, s.time_ns));
         }
-        let reading = half.ids.read(s.ip_id, half.packets_of(s.payload_bytes, peer));
-        let snd_max = *half.snd_max.get_or_insert(s.seq);
-        let case = Case { snd_max, tsval, reading, is_tsval_late, is_at_sender, is_syn_again, round_trip_ns };
+        let took = half.packets_of(s.payload_bytes, peer);
+        let is_news = s.seq_len() > 0 && half.snd_max.is_none_or(|snd_max| !before(s.seq, snd_max));
+        let reading = half.ids.read(s, took, is_news, || half.rtt.late_ns());
+        let snd_max = half.snd_max.unwrap_or(s.seq);
+        if half.snd_max.is_none() {
+            half.reach(snd_max, s.time_ns);
+        }
+        let case = Case { snd_max, tsval: telling, reading, is_tsval_late, is_at_sender, is_syn_again, round_trip_ns };
 
         if !half.is_plausible(s.seq, peer) && !is_syn_again {
             return on_stray(half, s, out);
         }
         if let Some(judgement) = probe_or_bare(half, peer, s, &case) {
             if s.seq_len() == 0 && before(snd_max, s.seq) {
-                half.snd_max = Some(s.seq);
+                half.reach(s.seq, s.time_ns);
             }
             match judgement {
                 Probe::Final(judgement) => emit(s.row, judgement, &mut half.counts, out),
@@ -105,7 +113,7 @@ impl Connection {
         } else {
             judge_advance(half, peer, s, &case, out);
         }
-        half.sent.forget(s.time_ns.saturating_sub(half.memory_ns()));
+        half.sent.forget(s.time_ns.saturating_sub(half.rtt.memory_ns()));
     }
 
     /// The shortest full round trip seen, end to end and back; `None` if one half of it was never seen.
@@ -199,7 +207,8 @@ fn on_stray(half: &mut Half, s: &Segment, out: &mut Out) {
     let goes_on = half.stray_end.is_some_and(|stray| stray.wrapping_sub(s.seq).wrapping_add(1 << 16) <= 2 << 16);
     if goes_on {
         half.sent.clear();
-        (half.sender, half.snd_max) = (super::sender::Sender::default(), Some(end));
+        half.sender = super::sender::Sender::default();
+        half.reach(end, s.time_ns);
     }
     half.stray_end = Some(end).filter(|_| !goes_on);
     emit(s.row, Judgement::plain(Verdict::Unknown, Evidence::default()), &mut half.counts, out);
@@ -261,7 +270,7 @@ fn judge_advance(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &m
         half.sender.on_older_hole(s.seq);
     }
     half.sent.push(copy_of(s, s.seq, case, true));
-    half.snd_max = Some(end);
+    half.reach(end, s.time_ns);
     half.sender.on_send(s.time_ns);
     if verdict == Verdict::New && is_usable && !case.reading.is_next {
         half.gap_until_ns = half.gap_until_ns.max(s.at.ns.saturating_add(half.rtt.bound_ns()));
@@ -343,7 +352,7 @@ fn judge_old(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &mut O
     half.sent.cover(Sent { end: super::seq::earlier(end, case.snd_max), ..copy });
     if before(case.snd_max, end) {
         half.sent.push(Sent { is_original: !is_unseen, is_resent: is_unseen, ..copy_of(s, case.snd_max, case, true) });
-        half.snd_max = Some(end);
+        half.reach(end, s.time_ns);
     }
     half.sender.on_send(s.time_ns);
 }

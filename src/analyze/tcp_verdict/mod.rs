@@ -23,6 +23,8 @@ mod tests;
 #[cfg(test)]
 mod tests_copies;
 #[cfg(test)]
+mod tests_late;
+#[cfg(test)]
 mod tests_senders;
 mod types;
 mod vantage;

@@ -12,6 +12,7 @@ pub(super) const TIMEOUT_NS: i64 = 180_000_000;
 /// What was found out about a segment before it is judged.
 pub(super) struct Case {
     pub snd_max: u32,
+    /// `None` also where it says nothing, being no newer than one that was seen too long ago to have overtaken it.
     pub tsval: Option<u32>,
     pub reading: IdReading,
     pub is_tsval_late: bool,
@@ -33,8 +34,12 @@ pub(super) fn piece_of_seen(half: &Half, peer: &Half, s: &Segment) -> Option<u64
     let offset = s.seq.wrapping_sub(seen.seq);
     let is_same_stamp = seen.is_resent || seen.tsval == s.ts.map(|(tsval, _)| tsval);
     let packet = u16::try_from(offset / limit).unwrap_or(u16::MAX);
-    let is_piece =
-        offset % limit == 0 && is_same_stamp && seen.last_id.is_some_and(|first| first.wrapping_add(packet) == id);
+    // Cut or put together on the way to the tap, which takes no seconds.
+    let is_soon = s.time_ns.saturating_sub(seen.sent_ns) <= half.rtt.late_ns();
+    let is_piece = is_soon
+        && offset % limit == 0
+        && is_same_stamp
+        && seen.last_id.is_some_and(|first| first.wrapping_add(packet) == id);
     is_piece.then_some(seen.frame_no)
 }
 
@@ -63,12 +68,16 @@ pub(super) fn same_sending(half: &Half, s: &Segment, case: &Case) -> Option<u64>
     if s.payload_bytes == 0 || case.tsval.is_none() || !is_tick_short(half, case) {
         return None;
     }
-    half.sent.holding(s.seq).filter(is_same).map(|seen| seen.frame_no)
+    let is_soon = |seen: &&Sent| s.time_ns.saturating_sub(seen.sent_ns) <= half.rtt.late_ns();
+    half.sent.holding(s.seq).filter(is_same).filter(is_soon).map(|seen| seen.frame_no)
 }
 
 /// Whether bytes below the highest were sent again or came late.
 pub(super) fn old_or_late(half: &Half, s: &Segment, case: &Case) -> (Verdict, Evidence) {
     let (verdict, evidence) = sent_again_or_late(half, s, case);
+    if matches!(verdict, Verdict::Reordered | Verdict::Ambiguous) && half.is_after_all(s) {
+        return (Verdict::Retransmit, Evidence::TIME);
+    }
     let is_order_alone = verdict == Verdict::Reordered || evidence == Evidence::SND_MAX;
     if is_order_alone && is_written_late(half, s) {
         (Verdict::New, evidence.with(Evidence::TIME))

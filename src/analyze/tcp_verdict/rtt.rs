@@ -12,6 +12,18 @@ const FLOOR_NS: i64 = 5_000_000;
 /// A receiver may take this long to answer at all: Linux's shortest delayed ACK.
 const ANSWER_FLOOR_NS: i64 = 40_000_000;
 
+/// Acknowledged bytes are remembered for this many round trips, and at least as long as Linux's shortest timer: near
+/// the receiver the round trip is next to nothing, while a repetition may have been on its way for long.
+const LATE_ROUND_TRIPS: i64 = 4;
+const LATE_NS: i64 = 200_000_000;
+
+/// No packet is overtaken by those that were sent so much later, and no copy of one comes so long after it. Queues hold traffic
+/// back for seconds at most, and what comes behind it as well: order is lost where two ways differ, by milliseconds, or where a
+/// device looks at packets one by one. So what comes later than this after higher numbers was sent after them. The time that
+/// acknowledged bytes are remembered, 200 ms or four round trips, is no such limit: it is shorter on most paths, as it must be
+/// paid for in memory. Where round trips themselves take seconds it is longer, and counts instead.
+pub(super) const LATEST_NS: i64 = 5_000_000_000;
+
 /// RFC 6298 smoothing without its one-second floor, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct RttEstimator {
@@ -54,6 +66,16 @@ impl RttEstimator {
             return NO_SAMPLE_NS;
         }
         self.srtt_ns.saturating_add(self.rttvar_ns.saturating_mul(4)).max(FLOOR_NS)
+    }
+
+    /// How long acknowledged bytes are remembered, for copies that come late.
+    pub fn memory_ns(&self) -> i64 {
+        self.bound_ns().saturating_mul(LATE_ROUND_TRIPS).max(LATE_NS)
+    }
+
+    /// Higher numbers that were seen longer ago than this have not overtaken what comes now.
+    pub fn late_ns(&self) -> i64 {
+        self.memory_ns().max(LATEST_NS)
     }
 }
 

@@ -13,6 +13,7 @@ impl Channel {
     /// A packet of the responder: acknowledgement, READ data, the answer to an atomic operation.
     pub fn on_response(&mut self, seen: &RoceSeen<'_>, role: Role, path: &mut Path, out: &mut Outs, index: u32) {
         let (psn, mark) = (seen.psn(), seen.mark);
+        self.heard = seen.moment;
         self.last_ns = self.last_ns.max(mark.time_ns);
         let is_data = matches!(role, Role::Response(..) | Role::AtomicResponse);
         if is_data {

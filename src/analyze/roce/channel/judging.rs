@@ -87,45 +87,37 @@ impl Channel {
         }
     }
 
-    /// Judges what waits too long.
-    pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits, path: &Path, out: &mut Outs) {
-        let (oldest_ns, oldest_row) = (now_ns.saturating_sub(limits.time_ns), row_now.saturating_sub(limits.rows));
-        while let Some(front) = self.waiting.front().copied() {
-            if front.time_ns >= oldest_ns && front.row >= oldest_row {
-                break;
-            }
+    /// Judges what has waited too long by now.
+    pub fn expire(&mut self, now: Moment, limits: &HoldLimits, path: &Path, out: &mut Outs) {
+        while let Some(front) = self.waiting.front().copied().filter(|front| now.is_beyond(front.since, limits)) {
             self.waiting.pop_front();
             self.settle(&front, false, path, out);
         }
     }
 
-    /// Gives memory back while the queue pair is quiet.
-    pub fn rest(&mut self, out: &mut Outs, index: u32) {
-        self.requester.rest();
-        let Self { messages, latency, .. } = self;
-        messages.rest(|message| {
-            note_latency(latency, &message);
-            out.finished.push((index, message));
-        });
-        self.waiting.shrink_to(64);
-    }
-
-    /// Judges all that waits; the queue pair may go on.
-    pub fn judge_all(&mut self, path: &Path, out: &mut Outs) {
-        while let Some(front) = self.waiting.pop_front() {
-            self.settle(&front, false, path, out);
+    /// Does what a silence leads to that has lasted until now, and says whether it is one. What is complete is given out: packets
+    /// that come after so long are no more of it. Done before every packet, so that it does not matter when else.
+    pub fn catch_up(&mut self, now: Moment, limits: &HoldLimits, out: &mut Outs, index: u32) -> bool {
+        let is_quiet = now.ns_since(self.heard) > limits.time_ns;
+        if is_quiet {
+            self.requester.rest();
+            self.hand_out(out, index, Messages::rest);
+            self.waiting.shrink_to(64);
         }
+        is_quiet
     }
 
-    /// Gives out all messages, finished or not.
-    pub fn end_messages(&mut self, out: &mut Outs, index: u32) {
-        self.give_out(true, out, index);
+    /// Gives out all messages with numbers below `before`, finished or not.
+    pub fn end_messages(&mut self, before: u64, out: &mut Outs, index: u32) {
+        self.hand_out(out, index, |messages, take| messages.end(before, take));
     }
 
     /// The capture is over.
     pub fn finish(&mut self, now_ns: i64, path: &Path, out: &mut Outs, index: u32) {
-        self.judge_all(path, out);
-        self.end_messages(out, index);
+        while let Some(front) = self.waiting.pop_front() {
+            self.settle(&front, false, path, out);
+        }
+        self.end_messages(u64::MAX, out, index);
         self.story.finish(now_ns, self.last_sent_ns);
     }
 }

@@ -2,12 +2,13 @@
 
 mod answers;
 mod judging;
+mod reads;
 
 use std::collections::VecDeque;
 
 use super::counts::RoceCounts;
 use super::event::{RoceEvent, RoceEventKind};
-use super::fabric::Outs;
+use super::fabric::{Finished, Outs};
 use super::intervals::Intervals;
 use super::message::{Found, Message, Messages, Part};
 use super::path::{Path, Tap};
@@ -16,8 +17,9 @@ use super::requester::{Request, Requester, Sending};
 use super::responder::{Model, Responder};
 use super::story::Story;
 use super::types::*;
-use crate::analyze::{Mark, Quantiles};
+use crate::analyze::{Mark, Moment, Quantiles};
 use crate::wire::Ip;
+use reads::OpenRead;
 
 /// Requests of one queue pair that wait to be judged.
 const MOST_WAITING: usize = 1 << 16;
@@ -35,6 +37,7 @@ fn note_latency(latency: &mut Option<Box<Quantiles>>, message: &Message) {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     row: u64,
+    since: Moment,
     psn: Psn,
     span: u32,
     time_ns: i64,
@@ -47,14 +50,6 @@ struct Waiting {
     is_refused: bool,
     /// The responder says that it did not come.
     is_lost: bool,
-}
-
-/// A READ whose span is not known yet: the path MTU has not been seen.
-#[derive(Clone, Copy, Debug)]
-struct OpenRead {
-    psn: Psn,
-    bytes: u32,
-    message: u64,
 }
 
 /// Which queue pairs talk, and where.
@@ -74,7 +69,7 @@ pub(crate) struct ChannelEnds {
 
 #[derive(Debug)]
 pub(crate) struct Channel {
-    /// Number in the capture, given when a window is merged.
+    /// Number in the capture, given when a part of a window is merged.
     pub id: u64,
     /// Place of the first packet in its window: the order in which numbers are given.
     pub first_at: u32,
@@ -87,6 +82,8 @@ pub(crate) struct Channel {
     /// Number of the first request.
     pub first_psn: Option<u32>,
     pub last_ns: i64,
+    /// When a packet of it was seen last.
+    heard: Moment,
     last_sent_ns: i64,
     last_progress_ns: i64,
     last_timeout_ns: Option<i64>,
@@ -102,7 +99,10 @@ pub(crate) struct Channel {
     pub pcp: Option<u8>,
     pub has_other_dscp: bool,
     pub has_other_pcp: bool,
+    /// It is not at rest.
     pub is_active: bool,
+    /// It is among those whose requests wait.
+    pub is_due: bool,
     /// The responder refused a request for good.
     pub has_failed: bool,
     requester: Requester,
@@ -127,6 +127,7 @@ impl Channel {
             first: seen.mark,
             first_psn: None,
             last_ns: seen.mark.time_ns,
+            heard: seen.moment,
             last_sent_ns: seen.mark.time_ns,
             last_progress_ns: seen.mark.time_ns,
             last_timeout_ns: None,
@@ -140,6 +141,7 @@ impl Channel {
             has_other_dscp: false,
             has_other_pcp: false,
             is_active: false,
+            is_due: false,
             has_failed: false,
             requester: Requester::default(),
             responder: Responder::default(),
@@ -166,8 +168,9 @@ impl Channel {
         self.requester.next().map_or(0, |next| psn.since(next))
     }
 
-    pub fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+    /// Since when the first of the requests waits that nothing final is said of yet.
+    pub fn waits_since(&self) -> Option<Moment> {
+        self.waiting.front().map(|first| first.since)
     }
 
     /// How sure the pairing is.
@@ -191,6 +194,7 @@ impl Channel {
         let packet = seen.packet;
         let (psn, mark) = (seen.psn(), seen.mark);
         let silence_from_ns = self.last_progress_ns;
+        self.heard = seen.moment;
         self.last_ns = self.last_ns.max(mark.time_ns);
         self.counts.requests += 1;
         self.first_psn.get_or_insert(psn.get());
@@ -277,6 +281,7 @@ impl Channel {
         };
         let waiting = Waiting {
             row: seen.row,
+            since: seen.moment,
             psn,
             span,
             time_ns: mark.time_ns,
@@ -426,45 +431,6 @@ impl Channel {
         self.path_mtu = self.path_mtu.or(mtu);
     }
 
-    /// A request after a READ of unknown span tells how many numbers the READ took.
-    fn close_open_read(&mut self, psn: Psn) {
-        let Some(open) = self.open_read.take() else { return };
-        let taken = psn.since(open.psn);
-        let is_next = self.requester.next() == Some(open.psn.plus(1));
-        if taken < 1 || !is_next || taken as u32 > open.bytes.div_ceil(PATH_MTUS[0]).max(1) {
-            return;
-        }
-        let mut fitting = PATH_MTUS.iter().filter(|mtu| open.bytes.div_ceil(**mtu).max(1) == taken as u32);
-        let Some(mtu) = fitting.next() else { return };
-        if fitting.next().is_none() && taken > 1 {
-            self.path_mtu = self.path_mtu.or(Some(*mtu));
-        }
-        self.span_open_read(&open, *mtu);
-    }
-
-    /// The first packet of a response tells the path MTU.
-    fn size_open_read(&mut self) {
-        let Some(mtu) = self.path_mtu else { return };
-        if let Some(open) = self.open_read.take()
-            && self.requester.next() == Some(open.psn.plus(1))
-        {
-            self.span_open_read(&open, mtu);
-        }
-    }
-
-    fn span_open_read(&mut self, open: &OpenRead, mtu: u32) {
-        let span = open.bytes.div_ceil(mtu).max(1);
-        let next = open.psn.plus(span);
-        self.messages.set_read_span(open.message, mtu);
-        self.requester.correct_next(next);
-        if self.responder.next() == Some(open.psn.plus(1)) {
-            self.responder.correct_next(next);
-        }
-        if let Some(waiting) = self.waiting.iter_mut().rev().find(|waiting| waiting.psn == open.psn) {
-            waiting.span = span;
-        }
-    }
-
     fn place(&mut self, at: u32, message: Found, out: &mut Outs, index: u32) {
         if let Found::New(_) = message {
             self.counts.messages += 1;
@@ -472,16 +438,17 @@ impl Channel {
         out.place(at, index, message, &mut self.messages);
     }
 
+    /// Hands out messages that nothing more is expected of.
     fn release(&mut self, out: &mut Outs, index: u32) {
-        self.give_out(false, out, index);
+        self.hand_out(out, index, Messages::release);
     }
 
-    /// Hands out finished messages, or all.
-    fn give_out(&mut self, is_all: bool, out: &mut Outs, index: u32) {
-        let Self { messages, latency, .. } = self;
-        messages.release(is_all, |message| {
+    /// Hands out what `of` takes from the messages.
+    fn hand_out(&mut self, out: &mut Outs, channel: u32, of: impl FnOnce(&mut Messages, &mut dyn FnMut(Message))) {
+        let Self { messages, latency, ends, .. } = self;
+        of(messages, &mut |message| {
             note_latency(latency, &message);
-            out.finished.push((index, message));
+            out.finished.push(Finished { channel, requester_qp: ends.requester_qp, message });
         });
     }
 

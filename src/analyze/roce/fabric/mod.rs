@@ -1,5 +1,9 @@
 //! All queue pairs of some address pairs: finds whose packet it is, and who answers whom.
 
+mod waiting;
+
+use std::collections::BinaryHeap;
+
 use hashbrown::HashMap;
 
 use super::channel::{Channel, ChannelEnds};
@@ -11,8 +15,9 @@ use super::psn::Psn;
 use super::types::*;
 use crate::analyze::HoldLimits;
 use crate::wire::{CmMessage, Ip};
+use waiting::Due;
 
-/// Marks a message number as the place in this window's list of new messages: its number in the capture is not given yet.
+/// Marks a message number as the place in this part's list of new messages: its number in the capture is not given yet.
 pub(crate) const FRESH: u64 = 1 << 63;
 /// No message, or no queue pair.
 pub(crate) const NO_MESSAGE: u64 = u64::MAX;
@@ -26,11 +31,8 @@ const CANDIDATES: usize = 256;
 pub(super) const FAR: i32 = 1 << 20;
 /// The first request seen may be so far behind the first one sent: those before it were lost.
 const FIRST_WINDOW: i32 = 4_096;
-const EXPIRE_EVERY_NS: i64 = 500_000_000;
-const EXPIRE_EVERY_ROWS: u64 = 65_536;
-const QUIET_NS: i64 = 2_000_000_000;
 
-/// Where a packet of this window belongs.
+/// Where a packet of this part belongs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed {
     pub at: u32,
@@ -39,14 +41,24 @@ pub(crate) struct Placed {
     pub message: u64,
 }
 
-/// What came out of a window.
+/// A message that nothing more is told of.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub channel: u32,
+    /// As far as it was known by then.
+    pub requester_qp: Option<u32>,
+    pub message: Message,
+}
+
+/// What came out of the packets told since [`Fabric::begin_part`].
 #[derive(Debug, Default)]
 pub(crate) struct Outs {
+    /// Until they are taken.
     pub judgements: Vec<RoceJudgement>,
     pub placed: Vec<Placed>,
-    /// Messages that began in this window: place of the first packet, queue pair, running number there.
+    /// Messages that began in this part: place of the first packet in its window, queue pair, running number there.
     pub fresh: Vec<(u32, u32, u64)>,
-    pub finished: Vec<(u32, Message)>,
+    pub finished: Vec<Finished>,
 }
 
 impl Outs {
@@ -113,29 +125,33 @@ pub(crate) struct Fabric {
     known: HashMap<(u32, u8, u32), Known>,
     endpoints: Endpoints,
     cm: CmWatch,
+    limits: HoldLimits,
+    /// Queue pairs with requests that wait, each once: the one whose first has waited longest on top.
+    due: BinaryHeap<Due>,
+    /// Queue pairs that are not at rest.
     active: Vec<u32>,
-    next_expiry_ns: Option<i64>,
-    expired_row: u64,
+    next_rest_ns: Option<i64>,
+    /// No message that is not given out has a number below.
+    oldest_message: u64,
     numbered: usize,
     pub left_out: LeftOut,
     pub out: Outs,
 }
 
 impl Fabric {
-    /// Queue pairs that logs beside the capture name: both ends of each connection.
-    pub fn set_endpoints(&mut self, endpoints: &[RoceEndpoint]) {
-        self.endpoints = Endpoints::new(endpoints);
+    /// `endpoints` are queue pairs that logs beside the capture name: both ends of each connection.
+    pub fn new(limits: HoldLimits, endpoints: &[RoceEndpoint]) -> Self {
+        Self { limits, endpoints: Endpoints::new(endpoints), ..Self::default() }
     }
 
-    pub fn begin_window(&mut self) {
-        let Outs { judgements, placed, fresh, finished } = &mut self.out;
-        judgements.clear();
-        placed.clear();
-        fresh.clear();
-        finished.clear();
+    /// Forgets what came out so far, but for what waits to be taken.
+    pub fn begin_part(&mut self) {
+        self.out.placed.clear();
+        self.out.fresh.clear();
     }
 
     pub fn on_packet(&mut self, seen: &RoceSeen<'_>) {
+        self.catch_up(seen.moment);
         let direction = u8::from(seen.src_ip > seen.dst_ip);
         let pair = self.pair(seen, direction);
         if let Some(is_from_us) = seen.is_from_us {
@@ -210,10 +226,11 @@ impl Fabric {
             });
             return;
         };
+        self.catch_up_with(index, seen.moment);
         let channel = &mut self.channels[index as usize];
         let path = &mut self.pairs[pair as usize].path;
         channel.on_request(seen, role, path, &mut self.out, index);
-        wake(channel, &mut self.active, index);
+        self.keep_watch(index);
         if let Some(message) = seen.cm {
             self.on_cm(pair, direction, message, seen, index);
         }
@@ -281,10 +298,11 @@ impl Fabric {
             });
             return;
         };
+        self.catch_up_with(index, seen.moment);
         let channel = &mut self.channels[index as usize];
         let path = &mut self.pairs[pair as usize].path;
         channel.on_response(seen, role, path, &mut self.out, index);
-        wake(channel, &mut self.active, index);
+        self.keep_watch(index);
     }
 
     /// The queue pair whose requests an acknowledgement fits, if it is the only one.
@@ -397,61 +415,13 @@ impl Fabric {
         }
     }
 
-    /// Judges what waits too long, and lets quiet queue pairs give memory back.
-    pub fn expire(&mut self, now_ns: i64, row_now: u64, limits: &HoldLimits) {
-        // Also where a capture's clock stands still.
-        let is_due = row_now.saturating_sub(self.expired_row) >= EXPIRE_EVERY_ROWS;
-        if !is_due && self.next_expiry_ns.is_some_and(|next| now_ns < next) {
-            return;
-        }
-        self.expired_row = row_now;
-        self.next_expiry_ns = Some(now_ns.saturating_add(EXPIRE_EVERY_NS));
-        let Self { active, channels, pairs, out, .. } = self;
-        active.retain(|index| {
-            let Some(channel) = channels.get_mut(*index as usize) else { return false };
-            let Some(pair) = pairs.get(channel.ends.pair as usize) else { return false };
-            channel.expire(now_ns, row_now, limits, &pair.path, out);
-            let is_quiet = now_ns.saturating_sub(channel.last_ns) >= QUIET_NS;
-            if is_quiet {
-                channel.rest(out, *index);
-            }
-            channel.is_active = channel.is_waiting() || !is_quiet;
-            channel.is_active
-        });
-    }
-
-    /// Judges everything that waits, since too much does.
-    pub fn judge_all(&mut self) {
-        for channel in &mut self.channels {
-            if let Some(pair) = self.pairs.get(channel.ends.pair as usize) {
-                channel.judge_all(&pair.path, &mut self.out);
-            }
-        }
-    }
-
-    /// Gives out every message, since too many wait.
-    pub fn end_messages(&mut self) {
-        for (index, channel) in self.channels.iter_mut().enumerate() {
-            channel.end_messages(&mut self.out, index as u32);
-        }
-    }
-
-    /// The capture is over.
-    pub fn finish(&mut self, now_ns: i64) {
-        for (index, channel) in self.channels.iter_mut().enumerate() {
-            if let Some(pair) = self.pairs.get(channel.ends.pair as usize) {
-                channel.finish(now_ns, &pair.path, &mut self.out, index as u32);
-            }
-        }
-    }
-
     /// Queue pairs that are new since the last call, for numbering.
     pub fn unnumbered(&mut self) -> impl Iterator<Item = &mut Channel> {
         let from = std::mem::replace(&mut self.numbered, self.channels.len());
         self.channels.iter_mut().skip(from)
     }
 
-    /// Gives the messages that began in this window their numbers, in the order of [`Outs::fresh`].
+    /// Gives the messages that began in this part their numbers, in the order of [`Outs::fresh`].
     pub fn number_messages(&mut self, ids: &[u64]) {
         for ((_, channel, number), id) in self.out.fresh.iter().zip(ids) {
             if let Some(message) =
@@ -466,7 +436,7 @@ impl Fabric {
             }
         };
         self.out.placed.iter_mut().for_each(|placed| resolve(&mut placed.message));
-        self.out.finished.iter_mut().for_each(|(_, message)| resolve(&mut message.id));
+        self.out.finished.iter_mut().for_each(|finished| resolve(&mut finished.message.id));
     }
 
     pub fn channel(&self, index: u32) -> Option<&Channel> {
@@ -484,13 +454,6 @@ impl Fabric {
     /// The same, where the capture itself says it.
     pub fn tap_by_host(&self, channel: &Channel) -> Option<Tap> {
         self.pairs.get(channel.ends.pair as usize)?.path.tap_by_host(channel.ends.direction)
-    }
-}
-
-fn wake(channel: &mut Channel, active: &mut Vec<u32>, index: u32) {
-    if !channel.is_active {
-        channel.is_active = true;
-        active.push(index);
     }
 }
 

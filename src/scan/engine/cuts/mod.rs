@@ -1,5 +1,8 @@
 //! No result depends on where a window of frames, or a file of a ring, ends.
 
+mod pause;
+mod roce;
+
 use super::*;
 use crate::capture::Window;
 use crate::observe::Unobserved;
@@ -26,11 +29,20 @@ impl Dice {
     }
 }
 
-/// IPv4 packets in the order of the capture, each with its time.
-#[derive(Default)]
+/// Packets in the order of the capture, each with its time.
 struct Tape {
     now_ns: i64,
     packets: Vec<(i64, Vec<u8>, u32)>,
+    /// What is read of it.
+    tables: &'static [TableId],
+    /// Link type: IPv4, unless it is told otherwise.
+    link: u32,
+}
+
+impl Default for Tape {
+    fn default() -> Self {
+        Self { now_ns: 0, packets: Vec::new(), tables: &TABLES, link: 101 }
+    }
 }
 
 impl Tape {
@@ -133,7 +145,7 @@ impl Tape {
             }
             let Some(file) = files.last_mut() else { continue };
             if file.is_empty() {
-                for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 101_u32] {
+                for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, self.link] {
                     file.extend(word.to_le_bytes());
                 }
             }
@@ -148,7 +160,12 @@ impl Tape {
     }
 
     fn read(&self, limits: (u64, i64), cuts: &[usize], windows: &mut dyn FnMut() -> usize) -> Rows {
-        rows(self.files(cuts), limits, 0, windows)
+        self.read_by(limits, cuts, 0, windows)
+    }
+
+    /// TCP is followed whenever there are so many `segments`.
+    fn read_by(&self, limits: (u64, i64), cuts: &[usize], segments: usize, windows: &mut dyn FnMut() -> usize) -> Rows {
+        rows(self.files(cuts), self.tables, limits, segments, windows)
     }
 }
 
@@ -158,13 +175,15 @@ type Rows = Vec<(TableId, RecordBatch)>;
 /// so many `segments`.
 fn rows(
     inputs: Vec<Input>,
+    tables: &[TableId],
     (hold_frames, hold_ns): (u64, i64),
     segments: usize,
     next_size: &mut dyn FnMut() -> usize,
 ) -> Rows {
     let mut options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
     (options.limits.hold_frames, options.limits.hold_ns) = (hold_frames, hold_ns);
-    let mut engine = Engine::new(inputs, &options, &TABLES.map(ScanRequest::new)).unwrap();
+    let requests: Vec<_> = tables.iter().copied().map(ScanRequest::new).collect();
+    let mut engine = Engine::new(inputs, &options, &requests).unwrap();
     engine.core.fewest_segments = segments;
     engine.core.most_segments = segments;
     engine.core.shards.iter_mut().for_each(|shard| shard.keep_idle(0));
@@ -196,6 +215,9 @@ fn rows(
         (0..batch.num_rows()).map(|row| (*table, batch.slice(row, 1))).collect::<Vec<_>>()
     };
     let mut rows: Vec<_> = batches.iter().flat_map(row).collect();
+    // Other findings tell of the files.
+    let is_here = |code: String| code.starts_with("roce") || code.starts_with("pause");
+    rows.retain(|(table, row)| *table != TableId::CaptureQuality || is_here(value(row, "code")));
     // Packets first: the order of the frames explains what differs after them.
     rows.sort_by_key(|(table, _)| (*table != TableId::Packets, table.name()));
     rows
@@ -243,7 +265,7 @@ fn read_in_any_pieces(tape: &Tape, limits: (u64, i64), what: &str) -> Rows {
     let mut dice = Dice(77);
     assert_same(&whole, &tape.read(limits, &[], &mut || 1 + dice.roll(40) as usize), &format!("{what}, any windows"));
     for segments in [10, 64] {
-        let followed = rows(tape.files(&[]), limits, segments, &mut || 1 + dice.roll(7) as usize);
+        let followed = tape.read_by(limits, &[], segments, &mut || 1 + dice.roll(7) as usize);
         assert_same(&whole, &followed, &format!("{what}, {segments} segments at a time"));
     }
     let is_in_order = tape.packets.is_sorted_by_key(|(time_ns, ..)| *time_ns);
