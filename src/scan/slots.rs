@@ -48,7 +48,6 @@ pub(crate) struct Slots<T> {
     attic: Attic,
     scratch: Vec<u8>,
     /// Boxes of states that were put to rest, each with an empty state: getting and giving back so much memory takes long.
-    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<T>>,
 }
 
