@@ -76,7 +76,7 @@ def measure_growth(mode: str, store: Store, tools: Tools, settings: Settings, ou
         bench.warm(capture.path)
         return [programs.wirelab(tools, capture, tables, 1) for tables in TABLES]
 
-    return _measure(growth_specs(mode), store, tools, settings, outcome, chosen, bench.REPETITIONS)
+    return _measure(growth_specs(mode), store, tools, settings, outcome, chosen, bench.SHORT_REPETITIONS)
 
 
 def measure_memory(mode: str, store: Store, tools: Tools, settings: Settings, outcome: Outcome) -> Part:
@@ -162,7 +162,7 @@ def _run(label: str, rows: Sequence[Row], tools: Tools, settings: Settings, outc
     facts_by_source: dict[str, Facts] = {checks.GENERATOR: checks.truth_facts(rows[0].capture.truth)}
     for repetition in range(repetitions):
         for row in rows:
-            if repetition > 0 and not bench.is_worth_repeating(row):
+            if repetition > 0 and not bench.is_worth_repeating(row, repetition):
                 continue
             settings.say(f"{label}: {row.program.name}" + (f" ({repetition + 1})" if repetition else ""))
             facts = bench.run_once(row, tools, settings, outcome)

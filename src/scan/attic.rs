@@ -12,8 +12,8 @@ use crate::spill::Temporary;
 const BLOCK_BYTES: usize = 1 << 16;
 /// Full blocks of one attic that stay in memory in any case: what was put to rest last is the likeliest to be asked for again.
 const BLOCKS_IN_MEMORY: usize = 2;
-/// Blocks of all attics of a run that may stay in memory: 64 MiB. A file costs more time than memory, but that is bounded.
-const ALL_IN_MEMORY: usize = (64 << 20) / BLOCK_BYTES;
+/// Blocks of all attics of a run that may stay in memory: 48 MiB. A file costs more time than memory, but that is bounded.
+const ALL_IN_MEMORY: usize = (48 << 20) / BLOCK_BYTES;
 /// Bytes that nobody needs any more and that are put up with, beside as many as are needed.
 const WASTE_BYTES: u64 = 16 * BLOCK_BYTES as u64;
 

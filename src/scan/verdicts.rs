@@ -22,9 +22,6 @@ const QUIET_NS: i64 = 2_000_000_000;
 const CLOSED_NS: i64 = 200_000_000;
 /// So many quiet connections of a shard may stay at work: packing and unpacking takes longer than so little memory is worth.
 const IDLE_AT_WORK: usize = 128;
-/// While a shard has no more connections than [`FEW`], so many may. With all shards that is some 250 MB.
-const IDLE_OF_FEW: usize = 512;
-const FEW: usize = 1_024;
 
 /// Bits of [`Live::ends`]: FIN of either end, RST of any.
 const BOTH_FINS: u8 = 3;
@@ -219,8 +216,8 @@ impl Verdicts {
 
     /// Puts connections to rest that have been quiet longest, until few enough are at work.
     fn put_to_rest(&mut self) {
-        let (known, mut at_work) = self.slots.counts();
-        let most = if known > FEW { IDLE_AT_WORK } else { IDLE_OF_FEW };
+        let (_, mut at_work) = self.slots.counts();
+        let most = IDLE_AT_WORK;
         #[cfg(test)]
         let most = self.most_idle.unwrap_or(most);
         while at_work > most
