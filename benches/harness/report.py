@@ -19,8 +19,9 @@ HEADINGS = (
 )  # fmt: skip
 INPUT_HEADINGS = "| input | frames | MB | TCP connections | segments that passed the tap again |"
 NOTE = (
-    "CPU is user and system time; programs of up to five seconds ran three times, those of up to half a second "
-    "nine times, in turn; the table shows the median of each figure and the highest memory. Files were in the page cache. Packets/s and MB/s are by wall time and the uncompressed capture. "
+    "CPU is user and system time; programs of up to five seconds ran three times, those of up to half a second nine "
+    "times, in turn; the table shows the median of each figure and the highest memory. Files were in the page cache. "
+    "Packets/s and MB/s are by wall time and the uncompressed capture. "
     "The last column is CPU per packet divided by that of wirelab's first row on the same input. Programs that only "
     "read the first frames, and nfstream, are counted without the start of their interpreter."
 )
