@@ -1,8 +1,10 @@
 //! The state of a connection that is quiet, packed into a few hundred bytes: nearly all of its numbers are small or nothing,
 //! and its lists are short. Unpacked it is what it was, so that the connection may go on any time.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smallvec::SmallVec;
 
 /// Packs a state into `scratch`. `None` where that cannot be done, and the state must stay as it is.
 pub(crate) fn freeze<'a, T: Serialize>(state: &T, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
@@ -133,53 +135,54 @@ pub(crate) mod maybe_word {
     }
 }
 
-/// Counts by kind, of which most are 0: only the others are packed, each with its place.
+/// Packs counts of which most are 0: only the others, each with its place.
+fn pack_counts<S: Serializer>(counts: &[u64], to: S) -> Result<S::Ok, S::Error> {
+    let others = || (0_u8..=u8::MAX).zip(counts).filter(|(_, count)| **count != 0);
+    let mut list = to.serialize_seq(Some(others().count()))?;
+    others().try_for_each(|place| list.serialize_element(&place))?;
+    list.end()
+}
+
+fn unpack_counts<'de, D: Deserializer<'de>>(counts: &mut [u64], from: D) -> Result<(), D::Error> {
+    for (place, count) in SmallVec::<[(u8, u64); 8]>::deserialize(from)? {
+        let known = counts.get_mut(usize::from(place));
+        *known.ok_or_else(|| D::Error::custom("not among the kinds"))? = count;
+    }
+    Ok(())
+}
+
+/// Counts by kind.
 pub(crate) mod counts {
-    use serde::de::Error as _;
-    use serde::ser::SerializeSeq;
-    use serde::{Deserialize, Deserializer, Serializer};
-    use smallvec::SmallVec;
+    use serde::{Deserializer, Serializer};
 
     pub fn serialize<S: Serializer, const N: usize>(counts: &[u64; N], to: S) -> Result<S::Ok, S::Error> {
-        let others = || (0_u8..).zip(counts).filter(|(_, count)| **count != 0);
-        let mut list = to.serialize_seq(Some(others().count()))?;
-        others().try_for_each(|place| list.serialize_element(&place))?;
-        list.end()
+        super::pack_counts(counts, to)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>, const N: usize>(from: D) -> Result<[u64; N], D::Error> {
         let mut counts = [0; N];
-        for (place, count) in SmallVec::<[(u8, u64); 8]>::deserialize(from)? {
-            let known = counts.get_mut(usize::from(place));
-            *known.ok_or_else(|| D::Error::custom("not among the kinds"))? = count;
-        }
+        super::unpack_counts(&mut counts, from)?;
         Ok(counts)
     }
 }
 
 /// The same of counts by two kinds.
 pub(crate) mod counts_by_two {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    struct Row<const N: usize>(#[serde(with = "super::counts")] [u64; N]);
+    use serde::{Deserializer, Serializer};
 
     pub fn serialize<S: Serializer, const M: usize, const N: usize>(
-        rows: &[[u64; N]; M],
+        counts: &[[u64; N]; M],
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        let is_used = rows.iter().flatten().any(|count| *count != 0);
-        is_used.then(|| rows.iter().map(|row| Row(*row)).collect::<Vec<_>>()).serialize(to)
+        super::pack_counts(counts.as_flattened(), to)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>, const M: usize, const N: usize>(
         from: D,
     ) -> Result<[[u64; N]; M], D::Error> {
-        let mut rows = [[0; N]; M];
-        for (known, Row(row)) in rows.iter_mut().zip(Option::<Vec<Row<N>>>::deserialize(from)?.unwrap_or_default()) {
-            *known = row;
-        }
-        Ok(rows)
+        let mut counts = [[0; N]; M];
+        super::unpack_counts(counts.as_flattened_mut(), from)?;
+        Ok(counts)
     }
 }
 

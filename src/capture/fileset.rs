@@ -244,7 +244,7 @@ impl Reader {
     fn share_of_next(&self) -> Share {
         let running = self.lanes.len();
         let most = match running {
-            0..8 => 8 << 20,
+            0..8 => self.share.buffer_bytes,
             8..64 => 1 << 20,
             _ => 64 << 10,
         };

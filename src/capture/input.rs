@@ -30,7 +30,8 @@ impl Input {
     /// Whether reading it waits for nobody: neither for another program nor for the caller's own code.
     pub(crate) fn is_at_hand(&self) -> bool {
         match self {
-            Self::Path(path) => path.metadata().is_ok_and(|facts| facts.is_file()),
+            // "-" is standard input, also where a file has that name.
+            Self::Path(path) => path.as_os_str() != "-" && path.metadata().is_ok_and(|facts| facts.is_file()),
             Self::Bytes(_) | Self::NamedBytes(..) => true,
             Self::Reader(..) => false,
         }

@@ -22,7 +22,7 @@ use crate::options::Limits;
 const PIECE_BYTES: usize = 256 << 10;
 /// After so many windows' bytes without a record the caller gets an empty window, so that it can ask its observer.
 const QUIET_WINDOWS: usize = 2;
-/// Buffers of so many windows' bytes are kept for re-use.
+/// Buffers of so many windows' bytes, and so many lists of records, are kept for re-use.
 const KEPT_WINDOWS: usize = 4;
 
 /// Reads one input.

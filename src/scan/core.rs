@@ -203,7 +203,7 @@ impl Core {
         }
         if std::mem::take(&mut self.is_following_due) {
             let (decoding, following) = self.parts();
-            gate.both(|gate| decoding.decode(window, gate), |gate| following.follow(gate));
+            gate.both(|gate| following.follow(gate), |gate| decoding.decode(window, gate));
         } else {
             self.decoding.decode(window, gate);
         }

@@ -101,15 +101,14 @@ impl Gate<'_, '_> {
         self.asker.as_mut().is_some_and(|asker| asker.is_over()) || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Does two things, side by side where a pool does them.
+    /// Does two things, side by side where a pool does them, else in this order.
     pub fn both(&mut self, one: impl FnOnce(&mut Gate<'_, '_>) + Send, other: impl FnOnce(&mut Gate<'_, '_>) + Send) {
         if self.is_parallel() {
             let stop = self.stop;
-            let (one, other) = (|| one(&mut Gate { stop, asker: None }), || other(&mut Gate { stop, asker: None }));
-            rayon::join(other, one);
+            rayon::join(|| one(&mut Gate { stop, asker: None }), || other(&mut Gate { stop, asker: None }));
         } else {
-            other(self);
             one(self);
+            other(self);
         }
     }
 

@@ -265,7 +265,8 @@ impl Shard {
         let stream_of = |flow: FlowRef| self.flows.flows.get(flow.0 as usize).map_or(u32::MAX, |flow| flow.stream);
         let firsts = batch.chunk_by(|one, next| one.flow == next.flow).filter_map(<[Turn]>::first);
         for turn in firsts.clone() {
-            sum ^= self.connections.touch(turn.flow.0 as usize) ^ self.verdicts.touch(turn.flow.0);
+            let connection = self.connections.seen_at_work(turn.flow.0 as usize);
+            sum ^= connection.map_or(0, Connection::touch) ^ self.verdicts.touch(turn.flow.0);
             sum ^= self.streams.touch(stream_of(turn.flow));
         }
         // Where their lists lie is known only by now.

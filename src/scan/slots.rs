@@ -15,31 +15,6 @@ enum Slot<T> {
     Rest(Place),
 }
 
-/// What asks for the memory of a state before it is needed.
-pub(crate) trait Touch {
-    /// Reads a little of it.
-    fn touch(&self) -> u32;
-    /// Reads a little of what its lists hold.
-    fn touch_lists(&self) -> u32 {
-        0
-    }
-}
-
-impl Touch for crate::analyze::Connection {
-    fn touch(&self) -> u32 {
-        self.touch()
-    }
-}
-
-impl Touch for crate::analyze::WsStream {
-    fn touch(&self) -> u32 {
-        self.touch()
-    }
-    fn touch_lists(&self) -> u32 {
-        self.touch_lists()
-    }
-}
-
 /// States of one shard.
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
@@ -47,16 +22,11 @@ pub(crate) struct Slots<T> {
     live: usize,
     attic: Attic,
     scratch: Vec<u8>,
-    /// Boxes of states that were put to rest, each with an empty state: getting and giving back so much memory takes long.
-    spare: Vec<Box<T>>,
 }
-
-/// Boxes that are kept.
-const SPARE: usize = 8;
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), live: 0, attic: Attic::default(), scratch: Vec::new(), spare: Vec::new() }
+        Self { slots: Vec::new(), live: 0, attic: Attic::default(), scratch: Vec::new() }
     }
 }
 
@@ -71,14 +41,13 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
             Slot::Live(_) => {}
             Slot::Empty => {
                 self.live += 1;
-                *slot = Slot::Live(self.spare.pop().unwrap_or_default());
+                *slot = Slot::Live(Box::default());
             }
             Slot::Rest(place) => {
                 self.live += 1;
-                let mut state = self.spare.pop().unwrap_or_default();
-                *state = thawed(&self.attic, *place, &mut self.scratch);
+                let state = thawed(&self.attic, *place, &mut self.scratch);
                 self.attic.forget(*place);
-                *slot = Slot::Live(state);
+                *slot = Slot::Live(Box::new(state));
             }
         }
         match slot {
@@ -87,25 +56,11 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         }
     }
 
-    /// Asks for the memory of the state at an index, where it is at work.
-    pub fn touch(&self, index: usize) -> u32
-    where
-        T: Touch,
-    {
-        match self.slots.get(index) {
-            Some(Slot::Live(state)) => state.touch(),
-            _ => 0,
-        }
-    }
-
-    /// The same for its lists; call it after [`Self::touch`].
-    pub fn touch_lists(&self, index: usize) -> u32
-    where
-        T: Touch,
-    {
-        match self.slots.get(index) {
-            Some(Slot::Live(state)) => state.touch_lists(),
-            _ => 0,
+    /// The state at an index where it is at work, to look at.
+    pub fn seen_at_work(&self, index: usize) -> Option<&T> {
+        match self.slots.get(index)? {
+            Slot::Live(state) => Some(state),
+            _ => None,
         }
     }
 
@@ -146,9 +101,9 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         self.attic.read(*place, &mut Vec::new()).and_then(frozen::thaw_start)
     }
 
-    /// How many states there are, and how many of them are at work.
-    pub fn counts(&self) -> (usize, usize) {
-        (self.slots.len(), self.live)
+    /// How many are at work.
+    pub fn at_work_count(&self) -> usize {
+        self.live
     }
 
     /// See [`Attic::keep_in_memory`].
@@ -164,13 +119,8 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
             && let Some(packed) = frozen::freeze(&**state, &mut self.scratch)
             && let Some(place) = self.attic.keep(packed)
         {
+            *slot = Slot::Rest(place);
             self.live -= 1;
-            if let Slot::Live(mut state) = std::mem::replace(slot, Slot::Rest(place))
-                && self.spare.len() < SPARE
-            {
-                *state = T::default();
-                self.spare.push(state);
-            }
             if self.attic.is_wasteful() {
                 self.tidy();
             }
@@ -220,14 +170,14 @@ mod tests {
             slots.live(index * 2).extend([index as u64, 7]);
             slots.rest(index * 2);
         }
-        assert_eq!((slots.each_at_work().count(), slots.counts()), (0, (1_999, 0)));
+        assert_eq!((slots.each_at_work().count(), slots.at_work_count()), (0, 0));
         assert!(slots.get(1).is_none() && slots.known(1).is_none() && slots.get(5_000).is_none());
         for index in 0..1_000 {
             assert_eq!(slots.get(index * 2).as_deref(), Some(&vec![index as u64, 7]));
         }
         slots.live(1_998).push(9);
         assert_eq!(slots.known(1_998).cloned(), Some(vec![999, 7, 9]));
-        assert_eq!((slots.each_at_work().count(), slots.counts()), (1, (1_999, 1)));
+        assert_eq!((slots.each_at_work().count(), slots.at_work_count()), (1, 1));
         assert!(slots.at_work(1_998).is_some() && slots.at_work(1_500).is_none());
     }
 }

@@ -107,14 +107,14 @@ impl Streams {
         slot.stream
     }
 
-    /// Asks for the memory of a stream before it is needed.
+    /// See [`WsStream::touch`].
     pub fn touch(&self, stream: u32) -> u32 {
-        self.states.touch(stream as usize)
+        self.states.seen_at_work(stream as usize).map_or(0, WsStream::touch)
     }
 
-    /// See [`Slots::touch_lists`].
+    /// See [`WsStream::touch_lists`].
     pub fn touch_lists(&self, stream: u32) -> u32 {
-        self.states.touch_lists(stream as usize)
+        self.states.seen_at_work(stream as usize).map_or(0, WsStream::touch_lists)
     }
 
     /// Packs the state of a stream that is quiet.

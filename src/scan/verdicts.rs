@@ -1,13 +1,12 @@
 //! The verdict analysis of one shard's connections and the stories that rest on it, and when each is asked again.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::attic::AtticFile;
-use super::slots::{Slots, Touch};
+use super::slots::Slots;
 use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{
     Evidence, HoldLimits, Judgement, Mark, Moment, Story, Verdict, VerdictConnection, VerdictSummary,
@@ -147,14 +146,18 @@ impl Verdicts {
         self.slots.use_file(file);
     }
 
-    /// See [`Slots::touch`].
+    /// Asks for the memory that the next segment of a connection will need.
     pub fn touch(&self, flow: u32) -> u32 {
-        self.slots.touch(flow as usize)
+        self.slots
+            .seen_at_work(flow as usize)
+            .map_or(0, |live| live.connection.touch() ^ live.story.as_ref().map_or(0, |story| story.touch()))
     }
 
-    /// See [`Slots::touch_lists`].
+    /// The same for its lists; call it after [`Self::touch`].
     pub fn touch_lists(&self, flow: u32) -> u32 {
-        self.slots.touch_lists(flow as usize)
+        self.slots.seen_at_work(flow as usize).map_or(0, |live| {
+            live.connection.touch_lists() ^ live.story.as_ref().map_or(0, |story| story.touch_lists())
+        })
     }
 
     /// Lets so many quiet connections stay at work, and few of the others in memory.
@@ -216,11 +219,10 @@ impl Verdicts {
 
     /// Puts connections to rest that have been quiet longest, until few enough are at work.
     fn put_to_rest(&mut self) {
-        let (_, mut at_work) = self.slots.counts();
         let most = IDLE_AT_WORK;
         #[cfg(test)]
         let most = self.most_idle.unwrap_or(most);
-        while at_work > most
+        while self.slots.at_work_count() > most
             && let Some(flow) = self.idle.pop_front()
         {
             let Some(live) = self.slots.at_work(flow as usize) else { continue };
@@ -234,7 +236,6 @@ impl Verdicts {
             live.summary = Some(Box::new(live.connection.summary()));
             self.slots.rest(flow as usize);
             self.rested.push(flow);
-            at_work -= 1;
         }
     }
 
@@ -261,27 +262,15 @@ impl Verdicts {
 
     /// Tells the story of a flow's connection, and what its verdicts come to; both are complete when the capture is over.
     pub fn tell<T>(&self, flow: usize, tell: impl FnOnce(Option<&Story>, &VerdictSummary) -> T) -> Option<T> {
-        let at_rest = self.slots.start_at_rest(flow);
-        if let Some(Told { mut story, summary: Some(summary) }) = at_rest {
+        if let Some(Told { mut story, summary }) = self.slots.start_at_rest(flow) {
+            let summary = summary.unwrap_or_default();
             if let Some(story) = &mut story {
                 story.finish(&summary);
             }
             return Some(tell(story.as_deref(), &summary));
         }
-        let mut live = self.slots.get(flow)?;
-        if let Cow::Owned(live) = &mut live {
-            live.finish_story();
-        }
+        let live = self.slots.seen_at_work(flow)?;
         Some(tell(live.story.as_deref(), &live.connection.summary()))
-    }
-}
-
-impl Touch for Live {
-    fn touch(&self) -> u32 {
-        self.connection.touch() ^ self.story.as_ref().map_or(0, |story| story.touch())
-    }
-    fn touch_lists(&self) -> u32 {
-        self.connection.touch_lists() ^ self.story.as_ref().map_or(0, |story| story.touch_lists())
     }
 }
 

@@ -185,29 +185,23 @@ impl Glance for Word {
     }
 }
 
-/// Some of a column's names, which are always the same ones: known by where their list lies, without a look at them.
-#[derive(Clone, Copy)]
-pub(crate) struct BitNames {
-    bits: u32,
-    names: &'static [&'static str],
-}
-
-impl PartialEq for BitNames {
+/// A column's names are always the same ones: known by where their list lies, without a look at them.
+impl PartialEq for NameSet {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.bits == other.bits && (std::ptr::eq(self.names, other.names) || self.names == other.names)
     }
 }
 
-impl Eq for BitNames {}
+impl Eq for NameSet {}
 
-impl Hash for BitNames {
+impl Hash for NameSet {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.bits.hash(state);
     }
 }
 
-impl Glance for BitNames {
+impl Glance for NameSet {
     #[inline]
     fn glance(&self) -> u64 {
         u64::from(self.bits)
@@ -257,22 +251,16 @@ dictionary_cell!(Ip, Ip, true, |ip| (!ip.is_none()).then_some(*ip), |ip, word| i
 dictionary_cell!(Option<Mac>, Mac, true, |mac| *mac, |mac, word| mac.push_to(word));
 dictionary_cell!(Option<Symbol>, Word, true, |symbol| symbol.map(|s| Word(s.0)), |text, word| word.push_str(text.0));
 
-dictionary_cell!(
-    Option<NameSet>,
-    BitNames,
-    true,
-    |set| set.map(|s| BitNames { bits: s.bits, names: s.names }),
-    |set, word| {
-        let BitNames { bits, names } = *set;
-        let present = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
-        for (at, name) in present.enumerate() {
-            if at > 0 {
-                word.push(',');
-            }
-            word.push_str(name);
+dictionary_cell!(Option<NameSet>, NameSet, true, |set| *set, |set, word| {
+    let NameSet { bits, names } = *set;
+    let present = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
+    for (at, name) in present.enumerate() {
+        if at > 0 {
+            word.push(',');
         }
+        word.push_str(name);
     }
-);
+});
 
 /// A word that is never missing: its column is not nullable.
 pub(crate) struct Words(Distinct<Word>);

@@ -44,7 +44,7 @@ pub(crate) struct TimeNs(pub i64);
 pub(crate) struct Symbol(pub &'static str);
 
 /// A set of named bits, shown as the names joined by commas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct NameSet {
     pub bits: u32,
     pub names: &'static [&'static str],

@@ -226,11 +226,7 @@ impl Fabric {
             });
             return;
         };
-        self.catch_up_with(index, seen.moment);
-        let channel = &mut self.channels[index as usize];
-        let path = &mut self.pairs[pair as usize].path;
-        channel.on_request(seen, role, path, &mut self.out, index);
-        self.keep_watch(index);
+        self.show(index, pair, seen, |channel, path, out| channel.on_request(seen, role, path, out, index));
         if let Some(message) = seen.cm {
             self.on_cm(pair, direction, message, seen, index);
         }
@@ -298,10 +294,19 @@ impl Fabric {
             });
             return;
         };
+        self.show(index, pair, seen, |channel, path, out| channel.on_response(seen, role, path, out, index));
+    }
+
+    /// Shows a packet to its queue pair: what was due before is done first, and what waits from now on is watched.
+    fn show(
+        &mut self,
+        index: u32,
+        pair: u32,
+        seen: &RoceSeen<'_>,
+        show: impl FnOnce(&mut Channel, &mut Path, &mut Outs),
+    ) {
         self.catch_up_with(index, seen.moment);
-        let channel = &mut self.channels[index as usize];
-        let path = &mut self.pairs[pair as usize].path;
-        channel.on_response(seen, role, path, &mut self.out, index);
+        show(&mut self.channels[index as usize], &mut self.pairs[pair as usize].path, &mut self.out);
         self.keep_watch(index);
     }
 
