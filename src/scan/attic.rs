@@ -224,7 +224,8 @@ struct Room {
     free: Vec<u64>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Who panicked while holding it has left it whole.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -232,6 +233,11 @@ impl AtticFile {
     /// What made reading impossible: the states that were asked for are lost, and so is the run.
     pub fn failure(&self) -> Option<Error> {
         locked(&self.failure).take()
+    }
+
+    /// Whether [`Self::failure`] would say something.
+    pub fn has_failed(&self) -> bool {
+        locked(&self.failure).is_some()
     }
 
     fn is_memory_full(&self) -> bool {

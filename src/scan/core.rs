@@ -372,6 +372,13 @@ impl Core {
         gate.each(&mut self.shards, |_, shard| shard.finish_stories());
     }
 
+    /// Whether batches wait to be taken, or a failure.
+    pub fn has_batches(&mut self) -> bool {
+        let mut has_any = self.attic_file.has_failed();
+        each_sink!(&mut self.sinks, |_id, sink| has_any |= !sink.batches.is_empty() || sink.failure.is_some());
+        has_any
+    }
+
     /// The batches finished so far, in the order of tables.
     pub fn take_batches(&mut self) -> Result<Vec<(TableId, arrow_array::RecordBatch)>, Error> {
         if let Some(error) = self.attic_file.failure() {

@@ -11,10 +11,10 @@ use super::ahead::Ahead;
 use super::core::{Core, Sinks};
 use super::filter::Filter;
 use super::finish::sentence;
-use super::gate::{Asker, Beside, Gate};
+use super::gate::{Asker, Gate};
 use super::sink::Sink;
 use super::tally::Summary;
-use crate::capture::{CaptureFacts, Input, Reader, Record, Severity};
+use crate::capture::{CaptureFacts, Input, Reader, Severity};
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::options::Options;
@@ -36,13 +36,17 @@ impl ScanRequest {
     }
 }
 
+/// A step ends after so many windows, if it has no batches to give out before: progress is to be seen.
+const MOST_WINDOWS: usize = 16;
+
 /// A run over a capture.
 pub(crate) struct Engine {
     ahead: Ahead,
     core: Core,
     pool: Option<Arc<rayon::ThreadPool>>,
-    /// The records of the last window, which nobody needs any more.
-    spent: Vec<Record>,
+    /// No reading waits for another program or calls back into Python: else it is done by the calling thread, which Ctrl-C
+    /// reaches, and a step takes what there is.
+    is_at_hand: bool,
     is_finished: bool,
     done_bytes: u64,
     total_bytes: Option<u64>,
@@ -61,22 +65,22 @@ impl Engine {
         pool: Option<Arc<rayon::ThreadPool>>,
     ) -> Result<Self, Error> {
         let sinks = sinks(requests)?;
-        let place = if inputs.iter().all(Input::is_at_hand) { Beside::InPool } else { Beside::Here };
+        let is_at_hand = inputs.iter().all(Input::is_at_hand);
         let reader = Reader::open(inputs, &options.limits)?;
         let needs_flows = requests.iter().any(needs_flows);
         let core = Core::new(options, sinks, needs_flows, reader.total_bytes());
         Ok(Self {
-            ahead: Ahead::new(reader, place),
+            ahead: Ahead::new(reader),
             core,
             pool,
-            spent: Vec::new(),
+            is_at_hand,
             is_finished: false,
             done_bytes: 0,
             total_bytes: None,
         })
     }
 
-    /// Processes one window; `None` once all is done. The batches may be none for a while.
+    /// Processes some windows; `None` once all is done. The batches may be none for a while.
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<Option<Vec<(TableId, RecordBatch)>>, Error> {
         if self.is_finished {
             return Ok(None);
@@ -86,24 +90,42 @@ impl Engine {
         if asker.is_over() {
             return self.batches(&stop);
         }
-        let Some(window) = self.ahead.next()? else {
+        let pool = self.pool.as_deref();
+        if self.ahead.is_over()? {
             let (core, facts, is_finished) = (&mut self.core, self.ahead.facts(), &mut self.is_finished);
-            let finish = |gate: &mut Gate<'_, '_>| *is_finished = core.finish(facts, gate);
-            asker.run(self.pool.as_deref(), finish, Beside::Here, || ());
+            let finish = |gate: &mut Gate<'_, '_>, _: &dyn Fn()| *is_finished = core.finish(facts, gate);
+            asker.run(pool, finish, || {}, || {});
             return self.batches(&stop);
-        };
-        self.done_bytes = window.done_bytes;
-        self.total_bytes = window.total_bytes;
-        let (core, ahead, spent) = (&mut self.core, &mut self.ahead, &mut self.spent);
-        ahead.reuse(std::mem::take(spent));
-        // The next windows are read while the pool works on this one.
-        let (is_busy, place) = (AtomicBool::new(true), ahead.place);
-        let process = |gate: &mut Gate<'_, '_>| {
-            core.process(&window, gate);
+        }
+        let (core, is_at_hand) = (&mut self.core, self.is_at_hand);
+        let (done_bytes, total_bytes) = (&mut self.done_bytes, &mut self.total_bytes);
+        let (ahead, is_busy) = (self.ahead.share(), AtomicBool::new(true));
+        let first = if is_at_hand { None } else { ahead.next() };
+        let process = |gate: &mut Gate<'_, '_>, read_on: &dyn Fn()| {
+            let mut left = if is_at_hand { MOST_WINDOWS } else { usize::from(first.is_some()) };
+            let mut next = first;
+            while left > 0
+                && let Some(window) = next.take().or_else(|| ahead.next())
+            {
+                (*done_bytes, *total_bytes) = (window.done_bytes, window.total_bytes);
+                // The next windows are read while this one is worked on.
+                if is_at_hand && ahead.wants_reader() {
+                    read_on();
+                }
+                core.process(&window, gate);
+                ahead.reuse(window.records);
+                let is_enough = core.has_batches() || gate.is_shut();
+                left = if is_enough { 0 } else { left - 1 };
+            }
             is_busy.store(false, Ordering::Relaxed);
         };
-        asker.run(self.pool.as_deref(), process, place, || ahead.fill(|| is_busy.load(Ordering::Relaxed)));
-        *spent = window.records;
+        let read = || ahead.read_on(|| !is_busy.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed));
+        let beside = || {
+            if !is_at_hand {
+                ahead.read_one();
+            }
+        };
+        asker.run(pool, process, read, beside);
         self.batches(&stop)
     }
 

@@ -35,55 +35,38 @@ impl<'a> Asker<'a> {
         is_over
     }
 
-    /// Has the pool work, where there is one, and does `beside` meanwhile, here or in the pool as well; else one after the
-    /// other.
-    pub fn run<T: Send>(
+    /// Has the pool work, where there is one, else the calling thread. The work may ask, as often as it likes, that the pool
+    /// does `read` as well; `beside` is done by the calling thread, meanwhile where it can.
+    pub fn run(
         &mut self,
         pool: Option<&rayon::ThreadPool>,
-        work: impl FnOnce(&mut Gate<'_, '_>) + Send,
-        place: Beside,
-        beside: impl FnOnce() -> T + Send,
-    ) -> T {
+        work: impl FnOnce(&mut Gate<'_, '_>, &dyn Fn()) + Send,
+        read: impl Fn() + Sync,
+        beside: impl FnOnce(),
+    ) {
         let stop = self.stop;
         let Some(pool) = pool else {
-            work(&mut Gate { stop, asker: Some(self) });
+            work(&mut Gate { stop, asker: Some(self) }, &|| {});
             return beside();
         };
-        let mut done = None;
+        let read = &read;
         pool.in_place_scope(|scope| {
             // Dropped with the work's end, also by a panic.
             let (sender, receiver) = sync_channel::<()>(0);
-            let also = sender.clone();
-            scope.spawn(move |_| {
-                let _sender = sender;
-                work(&mut Gate { stop, asker: None });
-            });
-            match place {
-                Beside::Here => {
-                    drop(also);
-                    done = Some(beside());
-                }
-                Beside::InPool => {
-                    let done = &mut done;
+            scope.spawn(move |scope| {
+                let read_on = || {
+                    let sender = sender.clone();
                     scope.spawn(move |_| {
-                        let _sender = also;
-                        *done = Some(beside());
+                        let _sender = sender;
+                        read();
                     });
-                }
-            }
+                };
+                work(&mut Gate { stop, asker: None }, &read_on);
+            });
+            beside();
             while receiver.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) && !self.is_over() {}
         });
-        done.unwrap_or_else(|| unreachable!("the scope ends when all is done"))
     }
-}
-
-/// Where a step does what goes on beside the pool's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
-    /// On the calling thread: it may wait long, or call back into Python, and Ctrl-C must reach it.
-    Here,
-    /// Among the pool's own work, so that no more threads are busy than were asked for.
-    InPool,
 }
 
 /// Where work in pieces stops. Without an asker it is done by a pool, inside of which it must be used.

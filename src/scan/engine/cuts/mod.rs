@@ -189,26 +189,22 @@ fn rows(
     engine.core.shards.iter_mut().for_each(|shard| shard.keep_idle(0));
     let stop = AtomicBool::new(false);
     let mut batches = Vec::new();
-    while let Some(window) = engine.ahead.next().unwrap() {
+    while let Some(window) = engine.ahead.share().next() {
         let mut rest = window.records.as_slice();
         while !rest.is_empty() {
             let (now, later) = rest.split_at(next_size().clamp(1, rest.len()));
             rest = later;
             let piece = Window { records: now.to_vec(), buffers: window.buffers.clone(), ..Window::default() };
             let core = &mut engine.core;
-            Asker::new(&mut Unobserved, &stop, (0, None)).run(
-                None,
-                |gate| core.process(&piece, gate),
-                Beside::Here,
-                || (),
-            );
+            Asker::new(&mut Unobserved, &stop, (0, None)).run(None, |gate, _| core.process(&piece, gate), || {}, || {});
             batches.extend(engine.core.take_batches().unwrap());
         }
     }
+    assert!(engine.ahead.is_over().unwrap());
     let (core, facts, mut is_finished) = (&mut engine.core, engine.ahead.facts(), false);
     while !is_finished {
-        let finish = |gate: &mut super::super::gate::Gate<'_, '_>| is_finished = core.finish(facts, gate);
-        Asker::new(&mut Unobserved, &stop, (0, None)).run(None, finish, Beside::Here, || ());
+        let finish = |gate: &mut Gate<'_, '_>, _: &dyn Fn()| is_finished = core.finish(facts, gate);
+        Asker::new(&mut Unobserved, &stop, (0, None)).run(None, finish, || {}, || {});
     }
     batches.extend(engine.core.take_batches().unwrap());
     let row = |(table, batch): &(TableId, RecordBatch)| {
