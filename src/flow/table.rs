@@ -26,6 +26,8 @@ pub(crate) struct FlowState {
     pub tunnel_ends: u64,
     /// Number in the capture, given out in the order of first frames when a window is merged.
     pub id: u64,
+    /// Numbers of its two addresses, given out with its own: see [`AddressBook`](super::AddressBook).
+    pub addresses: [u32; 2],
     /// Place of the first frame in its window: the order in which numbers are given.
     pub first_in_window: u32,
     pub first_frame: u64,

@@ -11,17 +11,13 @@ pub(super) fn fill<I, T: Cell>(items: &[I], column: &mut Option<T::Builder>, val
     }
 }
 
-/// The same for a column of addresses; `end` is the number of the flow's end that has the address, if it is known.
+/// The same for a column of addresses, each with its number.
 #[inline]
-pub(super) fn fill_ips<I>(
-    items: &[I],
-    column: &mut Option<<Ip as Cell>::Builder>,
-    value: impl Fn(&I) -> (Option<u64>, Ip),
-) {
+pub(super) fn fill_ips<I>(items: &[I], column: &mut Option<<Ip as Cell>::Builder>, value: impl Fn(&I) -> (u32, Ip)) {
     if let Some(column) = column {
         column.extend_numbered(items.iter().map(|item| {
-            let (end, ip) = value(item);
-            (end, (!ip.is_none()).then_some(ip))
+            let (number, ip) = value(item);
+            (number, (!ip.is_none()).then_some(ip))
         }));
     }
 }

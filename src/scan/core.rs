@@ -13,7 +13,7 @@ use super::pause::PauseStage;
 use super::roce::{RoceStage, needs_analysis};
 use super::route::{SHARDS, number_flows, route};
 use super::rows;
-use super::shard::{Decoded, Shard, ShardNeeds};
+use super::shard::{Decoded, FlowNumbers, Shard, ShardNeeds};
 use super::sink::Sink;
 use super::story;
 use super::tally::{ClockOrder, Marked, Summary, Tally};
@@ -21,7 +21,7 @@ use super::tcp::TcpHold;
 use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, WINDOW_RECORDS, Window};
 use crate::error::Error;
-use crate::flow::Fragments;
+use crate::flow::{AddressBook, Fragments};
 use crate::options::Options;
 use crate::tables::*;
 use crate::wire::DecodeConfig;
@@ -88,7 +88,9 @@ pub(crate) struct Core {
     /// Where the states of quiet connections lie that memory is too small for.
     pub attic_file: Arc<AtticFile>,
     order: Vec<u32>,
-    flow_ends: Vec<u64>,
+    flow_numbers: Vec<FlowNumbers>,
+    /// `None` where no table names addresses.
+    addresses: Option<AddressBook>,
     next_flow_id: u64,
     next_stream_id: u64,
     /// Where each frame's TCP segment is kept: shard in the upper 8 bits, index in the lower 24; `u32::MAX` for none.
@@ -124,8 +126,8 @@ pub(crate) struct Core {
 /// What building rows of a window needs.
 pub(crate) struct Context<'a> {
     pub decoded: Decoded<'a>,
-    /// The end of its flow that sent each frame: see [`Self::flow_end`]; `u64::MAX` for none.
-    pub flow_ends: &'a [u64],
+    /// Of each frame's flow; [`FlowNumbers::NONE`] for none.
+    pub flow_numbers: &'a [FlowNumbers],
     /// Where the TCP segment of each frame is kept; see [`Core`].
     pub tcp_places: &'a [u32],
     /// Frames that are copies of earlier ones, by place, ascending.
@@ -141,6 +143,10 @@ impl Core {
         let config = DecodeConfig::new(options);
         let attic_file = Arc::<AtticFile>::default();
         let stories = sinks.tcp_flows.is_some() || sinks.tcp_events.is_some();
+        fn names<R: TableRow>(sink: Option<&Sink<R>>) -> bool {
+            sink.is_some_and(|sink| sink.wants("src_ip") || sink.wants("dst_ip"))
+        }
+        let names_addresses = names(sinks.packets.as_ref()) || names(sinks.tcp.as_ref());
         let connections = has_quality || stories || sinks.flows.is_some();
         let needs = ShardNeeds {
             flow_limit: options.limits.flows / SHARDS + 1,
@@ -174,7 +180,8 @@ impl Core {
             shards: (0..SHARDS).map(|_| Shard::new(&attic_file)).collect(),
             attic_file,
             order: Vec::new(),
-            flow_ends: Vec::new(),
+            flow_numbers: Vec::new(),
+            addresses: names_addresses.then(AddressBook::default),
             next_flow_id: 0,
             next_stream_id: 0,
             tcp_places: Vec::new(),
@@ -232,7 +239,7 @@ impl Core {
             if gate.is_shut() {
                 return;
             }
-            number_flows(&mut self.shards, &mut self.next_flow_id);
+            number_flows(&mut self.shards, &mut self.next_flow_id, self.addresses.as_mut());
             self.copies.clear();
             self.copies.extend(self.shards.iter().flat_map(|shard| shard.copies.iter().copied()));
             self.copies.sort_unstable_by_key(|(at, _)| *at);
@@ -243,12 +250,12 @@ impl Core {
             }
             self.tcp_places.clear();
             self.tcp_places.resize(window.records.len(), u32::MAX);
-            self.flow_ends.clear();
-            self.flow_ends.resize(window.records.len(), u64::MAX);
+            self.flow_numbers.clear();
+            self.flow_numbers.resize(window.records.len(), FlowNumbers::NONE);
             for (at, shard) in self.shards.iter().enumerate() {
-                for (frame, end) in self.order[starts[at]..starts[at + 1]].iter().zip(shard.flow_ends()) {
-                    if let Some(end) = end {
-                        self.flow_ends[*frame as usize] = end;
+                for (frame, numbers) in self.order[starts[at]..starts[at + 1]].iter().zip(shard.flow_numbers()) {
+                    if let Some(numbers) = numbers {
+                        self.flow_numbers[*frame as usize] = numbers;
                     }
                 }
                 for (index, frame) in shard.window_segments() {
@@ -260,7 +267,7 @@ impl Core {
         }
         let context = Context {
             decoded,
-            flow_ends: if self.needs_flows { &self.flow_ends } else { &[] },
+            flow_numbers: if self.needs_flows { &self.flow_numbers } else { &[] },
             tcp_places: if self.needs.ws { &self.tcp_places } else { &[] },
             copies: if self.needs_flows { &self.copies } else { &[] },
             first_time_ns: self.first_time_ns,

@@ -265,10 +265,8 @@ fn append(
             block.fill(src_ip, |item| addresses(item.frame, block.chunk).0);
             block.fill(dst_ip, |item| addresses(item.frame, block.chunk).1);
         } else {
-            columns::fill_ips(block.items, src_ip, |item| (context.flow_end(item.at), item.frame.src_ip));
-            columns::fill_ips(block.items, dst_ip, |item| {
-                (context.flow_end(item.at).map(|end| end ^ 1), item.frame.dst_ip)
-            });
+            columns::fill_ips(block.items, src_ip, |item| context.numbered_src_ip(item.at, item.frame));
+            columns::fill_ips(block.items, dst_ip, |item| context.numbered_dst_ip(item.at, item.frame));
         }
         block.fill(protocol, |item| item.frame.protocol.name().map(Symbol));
         block.with(src_port, Layers::PORTS, |frame| frame.src_port);

@@ -3,7 +3,7 @@
 use super::quoted::quoted_frame;
 use super::shard::{Decoded, QUOTED, Shard};
 use super::streams::StreamState;
-use crate::flow::{FlowHasher, FlowState};
+use crate::flow::{AddressBook, FlowHasher, FlowState};
 use crate::wire::{Chunk, Frame, Layers, Protocol};
 
 /// Shards are a fixed number, whatever the threads: nothing about the rows may depend on the machine.
@@ -51,18 +51,29 @@ pub(super) fn route(decoded: &Decoded<'_>, order: &mut Vec<u32>, hasher: Option<
     starts
 }
 
-/// Gives the flows that are new in this window their numbers, in the order of their first frames.
-pub(super) fn number_flows(shards: &mut [Shard], next_id: &mut u64) {
-    number(shards, next_id, |shard| (&mut shard.flows.flows, &mut shard.flows.numbered));
+/// Gives the flows that are new in this window their numbers, in the order of their first frames, and where a book is given,
+/// their addresses theirs.
+pub(super) fn number_flows(shards: &mut [Shard], next_id: &mut u64, mut book: Option<&mut AddressBook>) {
+    let number_addresses = |flow: &mut FlowState| {
+        if let Some(book) = &mut book {
+            flow.addresses = [flow.key.low.ip, flow.key.high.ip].map(|address| book.number_of(address));
+        }
+    };
+    number(shards, next_id, |shard| (&mut shard.flows.flows, &mut shard.flows.numbered), number_addresses);
 }
 
 /// The same for Wireshark's streams.
 pub(super) fn number_streams(shards: &mut [Shard], next_id: &mut u64) {
-    number(shards, next_id, |shard| (&mut shard.streams.streams, &mut shard.streams.numbered));
+    number(shards, next_id, |shard| (&mut shard.streams.streams, &mut shard.streams.numbered), |_| {});
 }
 
-/// `new`: what a shard has of them, and how many of these have their numbers.
-fn number<T: Numbered>(shards: &mut [Shard], next_id: &mut u64, new: fn(&mut Shard) -> (&mut Vec<T>, &mut usize)) {
+/// `new`: what a shard has of them, and how many of these have their numbers. `also` is done with each that gets one.
+fn number<T: Numbered>(
+    shards: &mut [Shard],
+    next_id: &mut u64,
+    new: fn(&mut Shard) -> (&mut Vec<T>, &mut usize),
+    mut also: impl FnMut(&mut T),
+) {
     let mut fresh: Vec<(u32, usize, usize)> = Vec::new();
     for (shard_at, shard) in shards.iter_mut().enumerate() {
         let (all, numbered) = new(shard);
@@ -72,7 +83,9 @@ fn number<T: Numbered>(shards: &mut [Shard], next_id: &mut u64, new: fn(&mut Sha
     }
     fresh.sort_unstable();
     for (_, shard_at, at) in fresh {
-        new(&mut shards[shard_at]).0[at].set_id(*next_id);
+        let one = &mut new(&mut shards[shard_at]).0[at];
+        one.set_id(*next_id);
+        also(one);
         *next_id += 1;
     }
 }

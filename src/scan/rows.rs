@@ -1,6 +1,7 @@
 //! Rows of the tables that have one per frame, or per part of a frame.
 
 use super::core::Context;
+use super::shard::FlowNumbers;
 use super::sink::Sink;
 use crate::analyze::{CopyKind, Probe, ProbeTracker};
 use crate::capture::Record;
@@ -19,15 +20,25 @@ impl Context<'_> {
         records.zip(frames).enumerate().map(|(at, (record, (frame, chunk)))| (at, record, frame, chunk))
     }
 
-    pub(super) fn flow_id(&self, at: usize) -> Option<u64> {
-        self.flow_end(at).map(|end| end >> 1)
+    #[inline]
+    fn flow_numbers(&self, at: usize) -> FlowNumbers {
+        self.flow_numbers.get(at).copied().unwrap_or(FlowNumbers::NONE)
     }
 
-    /// A number for the end of its flow that sent the frame at a place: twice the flow's number, and one more for the high
-    /// end. The other end's differs in the lowest bit.
     #[inline]
-    pub(super) fn flow_end(&self, at: usize) -> Option<u64> {
-        self.flow_ends.get(at).copied().filter(|end| *end != u64::MAX)
+    pub(super) fn flow_id(&self, at: usize) -> Option<u64> {
+        Some(self.flow_numbers(at).id).filter(|id| *id != u64::MAX)
+    }
+
+    /// The frame's source address, and its number; see [`AddressBook`](crate::flow::AddressBook).
+    #[inline]
+    pub(super) fn numbered_src_ip(&self, at: usize, frame: &Frame) -> (u32, Ip) {
+        (self.flow_numbers(at).addresses[0], frame.src_ip)
+    }
+
+    #[inline]
+    pub(super) fn numbered_dst_ip(&self, at: usize, frame: &Frame) -> (u32, Ip) {
+        (self.flow_numbers(at).addresses[1], frame.dst_ip)
     }
 
     pub(super) fn time_rel_ns(&self, record: &Record) -> Option<i64> {

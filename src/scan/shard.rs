@@ -122,16 +122,33 @@ pub(crate) struct Found<'a> {
     pub stream: u64,
 }
 
-/// The flow that a frame belongs to, the end of it that sent the frame, and the flow's number where it has one already.
+/// The flow that a frame belongs to, the end of it that sent the frame, and the flow's numbers where it has them already.
 #[derive(Clone, Copy)]
 struct Belongs {
     flow: FlowRef,
     sender: u8,
-    id: Option<u64>,
+    numbers: Option<FlowNumbers>,
 }
 
 impl Belongs {
-    const NOWHERE: Self = Self { flow: FlowRef::NONE, sender: 0, id: None };
+    const NOWHERE: Self = Self { flow: FlowRef::NONE, sender: 0, numbers: None };
+}
+
+/// What stands for a flow and the addresses of a frame of it.
+#[derive(Clone, Copy)]
+pub(crate) struct FlowNumbers {
+    pub id: u64,
+    /// Of source and destination.
+    pub addresses: [u32; 2],
+}
+
+impl FlowNumbers {
+    pub const NONE: Self = Self { id: u64::MAX, addresses: [u32::MAX; 2] };
+
+    fn of(flow: &FlowState, sender: u8) -> Self {
+        let [low, high] = flow.addresses;
+        Self { id: flow.id, addresses: if sender == 0 { [low, high] } else { [high, low] } }
+    }
 }
 
 /// The state of one shard.
@@ -194,13 +211,11 @@ impl Shard {
         }
     }
 
-    /// The end of its flow that sent each frame (see [`Context::flow_end`](super::core::Context)), in the order of the
-    /// frames; once all flows have their numbers.
-    pub fn flow_ends(&self) -> impl Iterator<Item = Option<u64>> {
-        let id_of = |flow: FlowRef| self.flows.flows.get(flow.0 as usize).map(|state| state.id);
-        self.refs.iter().map(move |belongs| {
-            let id = belongs.id.or_else(|| id_of(belongs.flow))?;
-            Some(id << 1 | u64::from(belongs.sender))
+    /// The numbers of each frame's flow, in the order of the frames; once all flows have theirs.
+    pub fn flow_numbers(&self) -> impl Iterator<Item = Option<FlowNumbers>> {
+        self.refs.iter().map(|belongs| {
+            let now = || Some(FlowNumbers::of(self.flows.flows.get(belongs.flow.0 as usize)?, belongs.sender));
+            belongs.numbers.or_else(now)
         })
     }
 
@@ -361,6 +376,7 @@ impl Shard {
             other_vni: None,
             tunnel_ends: tunnel_ends(frame, chunk, &needs.hasher),
             id: 0,
+            addresses: [u32::MAX; 2],
             first_in_window: at,
             first_frame: record.frame_no,
             file: record.file,
@@ -391,7 +407,7 @@ impl Shard {
             self.frames_without_flow += 1;
             return None;
         };
-        self.refs.push(Belongs { flow, sender, id: is_numbered.then_some(state.id) });
+        self.refs.push(Belongs { flow, sender, numbers: is_numbered.then(|| FlowNumbers::of(state, sender)) });
         let copy = if needs.copies {
             self.copy_finder.on_packet(packet.hash, packet.has_number, sighting_of(record, frame))
         } else {

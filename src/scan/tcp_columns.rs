@@ -84,8 +84,8 @@ pub(super) fn append_header(context: &Context<'_>, items: &[Item<'_>], builder: 
         fill(items, time, |item| item.record.time().map(TimeNs));
         fill(items, time_rel_ns, |item| context.time_rel_ns(item.record));
         fill(items, flow_id, |item| context.flow_id(item.at));
-        fill_ips(items, src_ip, |item| (context.flow_end(item.at), item.frame.src_ip));
-        fill_ips(items, dst_ip, |item| (context.flow_end(item.at).map(|end| end ^ 1), item.frame.dst_ip));
+        fill_ips(items, src_ip, |item| context.numbered_src_ip(item.at, item.frame));
+        fill_ips(items, dst_ip, |item| context.numbered_dst_ip(item.at, item.frame));
         fill(items, src_port, |item| item.frame.src_port);
         fill(items, dst_port, |item| item.frame.dst_port);
         fill(items, seq_raw, |item| item.tcp.seq);

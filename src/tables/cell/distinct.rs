@@ -34,7 +34,9 @@ const LATELY: usize = 128;
 /// What is in a dictionary so far.
 struct Names<K> {
     values: Vec<K>,
+    /// Of the first `indexed` values; the others came with numbers, and were not searched for since.
     index: HashTable<i32>,
+    indexed: usize,
     hasher: DefaultHashBuilder,
     /// By glance.
     lately: Vec<Option<(K, i32)>>,
@@ -43,7 +45,7 @@ struct Names<K> {
 }
 
 /// Larger numbers are not kept: the list is made anew for each dictionary.
-const MOST_NUMBERS: usize = 1 << 17;
+const MOST_NUMBERS: u32 = 1 << 17;
 
 impl<K: Copy + Eq + Hash + Glance> Names<K> {
     #[inline]
@@ -55,35 +57,48 @@ impl<K: Copy + Eq + Hash + Glance> Names<K> {
         }
     }
 
-    /// `number`, if any, stands for this value and for no other.
+    /// `number` and this value stand for each other, but for numbers from [`MOST_NUMBERS`] on.
     #[inline]
-    fn key_by_number(&mut self, number: Option<u64>, value: K) -> i32 {
-        let Some(number) = number.filter(|number| *number < MOST_NUMBERS as u64) else { return self.key_of(value) };
-        if let Some(known) = self.by_number.get(number as usize).and_then(|key| key.checked_sub(1)) {
+    fn key_by_number(&mut self, number: u32, value: K) -> i32 {
+        if number >= MOST_NUMBERS {
+            return self.key_of(value);
+        }
+        let number = number as usize;
+        if let Some(known) = self.by_number.get(number).and_then(|key| key.checked_sub(1)) {
             debug_assert!(self.values.get(known as usize) == Some(&value), "a number stands for one value");
             return known as i32;
         }
-        let key = self.key_of(value);
-        if self.by_number.len() <= number as usize {
-            self.by_number.resize((number as usize + 1).next_power_of_two(), 0);
+        // Nothing came without its number yet: the value is not there.
+        let key = if self.indexed == 0 { self.add(value) } else { self.key_of(value) };
+        if self.by_number.len() <= number {
+            self.by_number.resize((number + 1).next_power_of_two(), 0);
         }
-        self.by_number[number as usize] = key as u32 + 1;
+        self.by_number[number] = key as u32 + 1;
         key
     }
 
+    fn add(&mut self, value: K) -> i32 {
+        self.values.push(value);
+        self.values.len() as i32 - 1
+    }
+
     fn find(&mut self, value: K, at: usize) -> i32 {
+        let (values, hasher) = (&self.values, &self.hasher);
+        for (key, value) in values.iter().enumerate().skip(self.indexed) {
+            self.index.insert_unique(hasher.hash_one(value), key as i32, |&at| hasher.hash_one(values[at as usize]));
+        }
         let hash = self.hasher.hash_one(value);
         let values = &self.values;
         let key = match self.index.find(hash, |&at| values[at as usize] == value) {
             Some(&key) => key,
             None => {
-                let key = self.values.len() as i32;
-                self.values.push(value);
+                let key = self.add(value);
                 let (values, hasher) = (&self.values, &self.hasher);
                 self.index.insert_unique(hash, key, |&at| hasher.hash_one(values[at as usize]));
                 key
             }
         };
+        self.indexed = self.values.len();
         if self.lately.is_empty() {
             self.lately.resize(LATELY, None);
         }
@@ -97,6 +112,7 @@ impl<K: Copy + Eq + Hash + Glance> Distinct<K> {
         let names = Names {
             values: Vec::new(),
             index: HashTable::new(),
+            indexed: 0,
             hasher: DefaultHashBuilder::default(),
             lately: Vec::new(),
             by_number: Vec::new(),
@@ -129,9 +145,10 @@ impl<K: Copy + Eq + Hash + Glance> Distinct<K> {
 }
 
 impl<K: Copy + Eq + Hash + Glance> Distinct<K> {
-    /// Adds a value for each row, with a number that always stands for this value: found by it, nothing is searched for.
+    /// Adds a value for each row, with a number that always stands for it and for no other: found by it, nothing is searched
+    /// for. [`u32::MAX`] for a value without a number.
     #[inline]
-    pub fn extend_numbered(&mut self, values: impl Iterator<Item = (Option<u64>, Option<K>)>) {
+    pub fn extend_numbered(&mut self, values: impl Iterator<Item = (u32, Option<K>)>) {
         let Self { keys, names } = self;
         keys.put_all(values.map(|(number, value)| value.map(|value| names.key_by_number(number, value))));
     }
@@ -287,5 +304,36 @@ impl CellBuilder<Symbol> for Words {
     }
     fn finish(self) -> ArrayRef {
         self.0.array(|text, word| word.push_str(text.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::StringArray;
+
+    use super::*;
+
+    /// What each row says.
+    fn rows(column: Distinct<Ip>) -> (Vec<Option<String>>, usize) {
+        let array = CellBuilder::<Ip>::finish(column);
+        let array = array.as_any().downcast_ref::<DictionaryArray<Int32Type>>().unwrap();
+        let words = array.downcast_dict::<StringArray>().unwrap();
+        (words.into_iter().map(|word| word.map(str::to_owned)).collect(), array.values().len())
+    }
+
+    #[test]
+    fn values_with_and_without_numbers_share_one_dictionary() {
+        let ip = |last| Ip::v4([10, 0, 0, last]);
+        let text = |last: u8| Some(format!("10.0.0.{last}"));
+        let mut column = Distinct::<Ip>::new(16);
+        // By number, then the same and others by search, then again by number, also of those that were searched for.
+        column.extend_numbered([(5, Some(ip(1))), (9, Some(ip(2))), (5, Some(ip(1)))].into_iter());
+        column.extend_numbered([(u32::MAX, Some(ip(1))), (u32::MAX, Some(ip(3))), (u32::MAX, None)].into_iter());
+        column.extend_numbered([(9, Some(ip(2))), (3, Some(ip(3))), (MOST_NUMBERS, Some(ip(4)))].into_iter());
+        column.extend_numbered([(3, Some(ip(3))), (MOST_NUMBERS, Some(ip(4))), (5, Some(ip(1)))].into_iter());
+        let (told, words) = rows(column);
+        assert_eq!(words, 4, "every value once");
+        let expected = [1, 2, 1, 1, 3, 0, 2, 3, 4, 3, 4, 1].map(|last| if last == 0 { None } else { text(last) });
+        assert_eq!(told, expected);
     }
 }
