@@ -18,7 +18,7 @@ use crate::wire::Ip;
 use crate::words::{self, Lang};
 
 /// Flows whose rows are built in one go: few, since several such parts may be on their way to a file.
-const ROWS_AT_A_TIME: usize = BATCH_ROWS / 4;
+const ROWS_AT_A_TIME: usize = BATCH_ROWS / 2;
 
 /// The flows of all shards in the order of their numbers, and how many of them have their rows.
 pub(crate) struct FlowOrder {

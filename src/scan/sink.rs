@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::tables::{Projection, RowSubject, TableBuilder, TableRow};
 
 /// Rows of a batch: a good size for DuckDB, Polars and Parquet, and small enough to stay in the cache with its columns.
-pub(crate) const BATCH_ROWS: usize = 32_768;
+pub(crate) const BATCH_ROWS: usize = 16_384;
 const BLOCK_ROWS: usize = 256;
 
 /// Rows of one table on their way into batches.

@@ -12,8 +12,11 @@ use crate::analyze::{
     Evidence, HoldLimits, Judgement, Mark, Moment, Story, Verdict, VerdictConnection, VerdictSummary,
 };
 
-/// Quiet connections are looked at this often, in capture time.
+/// Quiet connections are looked at this often, in capture time, and on fast links after so many frames of the capture, at
+/// least or for each of them: all rows wait behind the last ones of a connection that has ended.
 const EXPIRE_EVERY_NS: i64 = 500_000_000;
+const EXPIRE_EVERY_FRAMES: u64 = 16_384;
+const EXPIRE_FRAMES_EACH: u64 = 1_024;
 /// A connection that nothing was heard of for this long is put to rest.
 const QUIET_NS: i64 = 2_000_000_000;
 
@@ -107,7 +110,8 @@ pub(super) struct Verdicts {
     most_idle: Option<usize>,
     /// Flows that were put to rest since they were last asked for.
     pub rested: Vec<u32>,
-    next_expiry_ns: Option<i64>,
+    /// When all are looked at next.
+    next_expiry: Option<Moment>,
 }
 
 impl Verdicts {
@@ -202,7 +206,7 @@ impl Verdicts {
             self.closed.pop_front();
             look_at(&mut self.slots, &mut self.idle, flow, now, limits, out);
         }
-        if self.next_expiry_ns.is_none_or(|next| now.ns >= next) {
+        if self.next_expiry.is_none_or(|next| now.ns >= next.ns || now.frame >= next.frame) {
             self.expire_all(now, limits, out);
         } else {
             self.put_to_rest();
@@ -212,8 +216,10 @@ impl Verdicts {
     /// The same at once, whenever it was done last.
     pub fn expire_all(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
         let Self { slots, idle, active, .. } = self;
-        self.next_expiry_ns = Some(now.ns.saturating_add(EXPIRE_EVERY_NS));
         active.retain(|flow| look_at(slots, idle, *flow, now, limits, out));
+        let frames = EXPIRE_EVERY_FRAMES.max(active.len() as u64 * EXPIRE_FRAMES_EACH);
+        self.next_expiry =
+            Some(Moment { ns: now.ns.saturating_add(EXPIRE_EVERY_NS), frame: now.frame.saturating_add(frames) });
         self.put_to_rest();
     }
 

@@ -35,13 +35,13 @@ fn lab_captures_give_the_same_bytes_for_any_number_of_threads() {
 fn a_capture_of_many_windows_gives_the_same_bytes_for_any_number_of_threads() {
     let bytes: Arc<[u8]> = pcap(&traffic(120_000, 1)).into();
     let tables = compare(&|| vec![Input::Bytes(bytes.clone())], "generated capture");
-    // Batches hold about 32,768 rows, so their boundaries were compared too, and every kind of row was there.
+    // Batches hold about 16,384 rows, so their boundaries were compared too, and every kind of row was there.
     for table in &tables {
         let (name, rows) = (table.table.name(), table.num_rows());
         assert!(rows > 0, "{name}: no row in the generated capture");
         match table.table {
-            TableId::Packets => assert_eq!((rows, table.batches.len()), (120_000, 4)),
-            TableId::Tcp => assert!(table.batches.len() > 2, "{name}: {} batches", table.batches.len()),
+            TableId::Packets => assert_eq!((rows, table.batches.len()), (120_000, 8)),
+            TableId::Tcp => assert!(table.batches.len() > 4, "{name}: {} batches", table.batches.len()),
             TableId::Flows => assert!(rows > 1_000, "{name}: {rows} rows"),
             _ => {}
         }

@@ -256,7 +256,7 @@ fn a_long_capture_comes_in_batches_of_bounded_size() {
     let rows: Vec<_> = scan.unwrap().map(|batch| batch.unwrap().num_rows()).collect();
     assert_eq!(rows.iter().sum::<usize>(), 120_000);
     // A batch ends with the block of frames that fills it.
-    assert!(rows.len() >= 4 && rows.iter().all(|rows| *rows < 32_768 + 2_048), "{rows:?}");
+    assert!(rows.len() >= 8 && rows.iter().all(|rows| *rows < 16_384 + 2_048), "{rows:?}");
 }
 
 /// Trap 14.
