@@ -56,7 +56,7 @@ def specs(mode: str, bulk_bytes: int | None) -> list[Spec]:
         return by_mode[at]
 
     return [
-        Spec("bulk", "bulk", {"bytes": bulk_bytes or pick(60_000_000, 320_000_000, 626_000_000), "flows": 8}),
+        Spec("bulk", "bulk", {"bytes": bulk_bytes or pick(60_000_000, 626_000_000, 626_000_000), "flows": 8}),
         Spec("small", "small", {"packets": pick(200_000, 2_000_000, 2_000_000), "flows": pick(2_000, 20_000, 20_000)}),
         Spec("roce", "roce", {"packets": pick(20_000, 150_000, 300_000), "flows": 16}),
         Spec("short", "short", {"flows": pick(5_000, 50_000, 1_000_000)}),

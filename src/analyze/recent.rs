@@ -69,14 +69,10 @@ impl<T: Copy> Recent<T> {
         self.added += 1;
         let last = self.added as u32;
         let (at, set) = (self.ring_index(last), self.set_of(hash));
-        let mut oldest = (0, 0);
-        for (way, place) in self.sets[set].0.iter().enumerate() {
-            let age = if place.number == 0 { u32::MAX } else { last.wrapping_sub(place.number) };
-            if age > oldest.0 {
-                oldest = (age, way);
-            }
+        // The least after the newest, counted in a circle: a free place, else the oldest.
+        if let Some(place) = self.sets[set].0.iter_mut().min_by_key(|place| place.number.wrapping_sub(last)) {
+            *place = Place { tag: hash as u32, number: last };
         }
-        self.sets[set].0[oldest.1] = Place { tag: hash as u32, number: last };
         match self.ring.get_mut(at) {
             Some(old) => *old = (hash, thing),
             None => self.ring.push((hash, thing)),
