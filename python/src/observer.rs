@@ -10,7 +10,7 @@ use wirelab::{Error, Observer};
 
 use crate::error;
 
-/// Python is asked this often at most.
+/// So much time passes between two times that Python is asked, at least.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Keeps the exception that ended a run, from wherever in the run it came.
@@ -87,7 +87,6 @@ impl Observer for PyObserver {
         if self.asked.elapsed() < EVERY {
             return ControlFlow::Continue(());
         }
-        self.asked = Instant::now();
         let told = Python::try_attach(|py| {
             py.check_signals()?;
             match &self.progress {
@@ -95,6 +94,8 @@ impl Observer for PyObserver {
                 None => Ok(()),
             }
         });
+        // From its end on: a slow one shall not take all the time there is.
+        self.asked = Instant::now();
         match told {
             Some(Ok(())) => ControlFlow::Continue(()),
             Some(Err(raised)) => {

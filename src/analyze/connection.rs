@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::duplicates::CopyRanges;
+use super::duplicates::{SpotCopies, SpotCopy};
 use super::holes::HoleTracker;
-use super::tcp_verdict::VantagePoint;
+use super::tcp_verdict::{Passing, VantagePoint};
 use crate::wire::TcpHeader;
 
 /// One direction of a connection. Index 0 of [`Connection::sides`] is the low end of the flow's key.
@@ -29,8 +29,11 @@ pub(crate) struct Side {
     /// Segments above the MSS that the other end announced: cut or joined by a network card, not by the network.
     pub over_mss_count: u64,
     pub first_over_mss: Option<u64>,
-    /// Copies on the same spot, until the other end says that it got them twice.
-    pub copies: CopyRanges,
+    pub copies: SpotCopies,
+    /// Segments that were captured before, here or on the other side of a router, and their payload: frames of the capture
+    /// that the sender did not send.
+    pub copied_packets: u64,
+    pub copied_bytes: u64,
     pub holes: HoleTracker,
     pub first_data_ns: Option<i64>,
     pub last_data_ns: Option<i64>,
@@ -117,6 +120,7 @@ pub(crate) struct SeenSegment<'a> {
     pub is_copy: bool,
     /// It is the same packet before or after a router.
     pub is_router_copy: bool,
+    pub file: u16,
 }
 
 /// RFC 2883: a first block below the acknowledgement, or inside the second block, reports bytes that came twice.
@@ -180,12 +184,25 @@ impl Connection {
             self.vantage.on_router_copy();
         }
         if seen.is_copy {
-            // Counted as sent (the frames are there), but it is no evidence of anything else.
-            self.sides[sender].copies.on_copy(tcp.seq, end);
+            // The frame is there, but its sender sent it once.
+            self.sides[sender].copied_packets += 1;
+            self.sides[sender].copied_bytes += u64::from(payload_bytes);
+            if !seen.is_router_copy {
+                let copy = SpotCopy { file: seen.file, frame_no: seen.frame_no, start: tcp.seq, end };
+                self.sides[sender].copies.on_copy(copy);
+            }
             return;
         }
         if let Some(time_ns) = time_ns {
-            self.vantage.on_packet(seen.sender, time_ns, tcp.flags, seen.ttl);
+            self.vantage.on_packet(&Passing {
+                dir: seen.sender,
+                time_ns,
+                flags: tcp.flags,
+                ttl: seen.ttl,
+                seq: tcp.seq,
+                seq_len: length,
+                ack: tcp.ack,
+            });
         }
         if !is_rst {
             self.sides[sender].holes.on_segment(tcp.seq, end);
@@ -266,6 +283,7 @@ mod tests {
             ttl: 64,
             is_copy: false,
             is_router_copy: false,
+            file: 0,
         };
         connection.on_segment(&seen);
     }

@@ -3,7 +3,7 @@
 //! A copy is told by the IP identification and the transport checksum together with addresses, ports, sequence numbers and
 //! length (see [`FlowHasher::packet`](crate::flow::FlowHasher::packet)); never by a hash of the payload, which a
 //! retransmission shares. Who made the copy is not said here: a network can
-//! duplicate packets too, and then the receiver's D-SACK tells (see [`CopyRanges`]).
+//! duplicate packets too, and then the receiver's D-SACK tells (see [`SpotCopies`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ use super::recent::Recent;
 
 /// A copy comes at most this long after its original: delays of mirror ports, bridges and routers on the way.
 const COPY_NS: i64 = 100_000_000;
-/// Packets of one shard that are remembered: sets of eight.
-const SETS: usize = 1 << 10;
+/// And at most so many frames of the capture: packets are not remembered for longer.
+const COPY_FRAMES: u64 = 1 << 17;
 
 /// How a copy differs from its original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ pub(crate) struct Copy {
     pub kind: CopyKind,
 }
 
-/// Remembers the packets of the last moments. Fixed in size: of very many packets within [`COPY_NS`] the oldest are
-/// forgotten, and a copy may then go unnoticed.
+/// Remembers the packets of the last frames: of more than [`COPY_FRAMES`] within [`COPY_NS`] the oldest are forgotten, and a
+/// copy may then go unnoticed.
 #[derive(Default)]
 pub(crate) struct CopyFinder {
     seen: Recent<Sighting>,
@@ -75,11 +75,9 @@ impl CopyFinder {
     }
 
     /// Notes a packet; says whether it is a copy of an earlier one of the same file. `hash` identifies the packet: two
-    /// packets with one hash are one.
-    pub fn on_packet(&mut self, hash: u64, has_id: bool, sighting: Sighting) -> Option<Copy> {
-        if self.seen.sets() == 0 {
-            self.seen = Recent::with_sets(SETS);
-        }
+    /// packets with one hash are one. `frame`: its running number over all files.
+    pub fn on_packet(&mut self, hash: u64, has_id: bool, sighting: Sighting, frame: u64) -> Option<Copy> {
+        self.seen.forget_before(frame.saturating_sub(COPY_FRAMES));
         // The first sighting is the original of all later ones, so it stays; a closer match in kind is not looked for.
         let original = self.seen.find(hash, |seen| {
             seen.file == sighting.file && sighting.time_ns.saturating_sub(seen.time_ns).saturating_abs() <= COPY_NS
@@ -90,7 +88,7 @@ impl CopyFinder {
             return (has_id || kind != CopyKind::SameInterface)
                 .then_some(Copy { of_frame_no: original.frame_no, kind });
         }
-        self.seen.add(hash, sighting);
+        self.seen.add(hash, frame, sighting);
         None
     }
 }
@@ -107,33 +105,76 @@ fn kind_of(original: &Sighting, copy: &Sighting) -> CopyKind {
     }
 }
 
-/// The sequence ranges of a direction that came twice, until the peer's D-SACK says that it got them twice.
+/// The copies of one direction's segments on the same spot, and which of them its peer's D-SACKs say that it got twice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct CopyRanges {
-    ranges: Vec<(u32, u32)>,
+pub(crate) struct SpotCopies {
+    /// The last ones that nothing was said of.
+    open: Vec<SpotCopy>,
+    /// The first ones, with what was said of them: enough to take them from a list of a capture's first copies.
+    first: Vec<(SpotCopy, bool)>,
+    count: u64,
     /// Copies that the receiver reported: the network duplicated them.
-    pub by_network: u64,
+    reported: u64,
 }
 
-impl CopyRanges {
-    const KEPT: usize = 64;
+/// A segment that came twice: its second frame, and its sequence range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SpotCopy {
+    pub file: u16,
+    pub frame_no: u64,
+    pub start: u32,
+    pub end: u32,
+}
 
-    pub fn on_copy(&mut self, start: u32, end: u32) {
-        if self.ranges.len() == Self::KEPT {
-            self.ranges.remove(0);
+impl SpotCopies {
+    const OPEN: usize = 64;
+    /// As many as a finding names frames.
+    pub const FIRST: usize = 20;
+
+    pub fn on_copy(&mut self, copy: SpotCopy) {
+        if self.open.len() == Self::OPEN {
+            self.open.remove(0);
         }
-        self.ranges.push((start, end));
+        self.open.push(copy);
+        if self.first.len() < Self::FIRST {
+            self.first.push((copy, false));
+        }
+        self.count += 1;
     }
 
     /// The peer's first SACK block, where it is a D-SACK (RFC 2883).
     pub fn on_dsack(&mut self, left: u32, right: u32) {
-        let is_in = |(start, end): &(u32, u32)| {
+        let is_in = |SpotCopy { start, end, .. }: &SpotCopy| {
             (start.wrapping_sub(left) as i32) >= 0 && (right.wrapping_sub(*end) as i32) >= 0 && start != end
         };
-        if let Some(at) = self.ranges.iter().position(is_in) {
-            self.ranges.remove(at);
-            self.by_network += 1;
+        if let Some(at) = self.open.iter().position(is_in) {
+            let reported = self.open.remove(at);
+            self.reported += 1;
+            if let Some((_, is_reported)) = self.first.iter_mut().find(|(copy, _)| *copy == reported) {
+                *is_reported = true;
+            }
         }
+    }
+
+    /// Copies that the network made. Where most were reported the others were made there too: a report may get lost, or
+    /// stand for two, and segments without payload are never reported.
+    pub fn by_network(&self) -> u64 {
+        if self.is_networks() { self.count } else { self.reported }
+    }
+
+    /// Copies that the receiver reported.
+    pub fn reported(&self) -> u64 {
+        self.reported
+    }
+
+    /// The first of those that the network made.
+    pub fn first_by_network(&self) -> impl Iterator<Item = &SpotCopy> {
+        let are_all = self.is_networks();
+        self.first.iter().filter(move |(_, is_reported)| are_all || *is_reported).map(|(copy, _)| copy)
+    }
+
+    fn is_networks(&self) -> bool {
+        self.reported > self.count - self.reported
     }
 }
 
@@ -148,41 +189,70 @@ mod tests {
     #[test]
     fn a_copy_names_its_original_and_how_it_differs() {
         let mut finder = CopyFinder::default();
-        assert_eq!(finder.on_packet(7, true, at(1, 0)), None);
+        assert_eq!(finder.on_packet(7, true, at(1, 0), 0), None);
         let copy = |of_frame_no, kind| Some(Copy { of_frame_no, kind });
-        assert_eq!(finder.on_packet(7, true, at(2, 10)), copy(1, CopyKind::SameInterface));
+        assert_eq!(finder.on_packet(7, true, at(2, 10), 0), copy(1, CopyKind::SameInterface));
         assert_eq!(
-            finder.on_packet(7, true, Sighting { interface: 1, ..at(3, 20) }),
+            finder.on_packet(7, true, Sighting { interface: 1, ..at(3, 20) }, 0),
             copy(1, CopyKind::OtherInterface)
         );
-        assert_eq!(finder.on_packet(7, true, Sighting { ttl: 63, ..at(4, 30) }), copy(1, CopyKind::RouterHop));
-        assert_eq!(finder.on_packet(7, true, Sighting { tunnels: 1, ..at(5, 40) }), copy(1, CopyKind::Tunnel));
-        assert_eq!(finder.on_packet(8, true, at(6, 50)), None);
+        assert_eq!(finder.on_packet(7, true, Sighting { ttl: 63, ..at(4, 30) }, 0), copy(1, CopyKind::RouterHop));
+        assert_eq!(finder.on_packet(7, true, Sighting { tunnels: 1, ..at(5, 40) }, 0), copy(1, CopyKind::Tunnel));
+        assert_eq!(finder.on_packet(8, true, at(6, 50), 0), None);
     }
 
     #[test]
     fn what_comes_much_later_or_in_another_file_is_no_copy() {
         let mut finder = CopyFinder::default();
-        finder.on_packet(7, true, at(1, 0));
-        assert_eq!(finder.on_packet(7, true, at(2, COPY_NS + 1)), None);
-        assert_eq!(finder.on_packet(7, true, Sighting { file: 1, ..at(1, 5) }), None);
+        finder.on_packet(7, true, at(1, 0), 0);
+        assert_eq!(finder.on_packet(7, true, at(2, COPY_NS + 1), 0), None);
+        assert_eq!(finder.on_packet(7, true, Sighting { file: 1, ..at(1, 5) }, 0), None);
     }
 
     #[test]
     fn without_an_identification_only_a_copy_elsewhere_is_believed() {
         let mut finder = CopyFinder::default();
-        finder.on_packet(7, false, at(1, 0));
-        assert_eq!(finder.on_packet(7, false, at(2, 10)), None);
-        assert!(finder.on_packet(7, false, Sighting { ttl: 63, ..at(3, 20) }).is_some());
+        finder.on_packet(7, false, at(1, 0), 0);
+        assert_eq!(finder.on_packet(7, false, at(2, 10), 0), None);
+        assert!(finder.on_packet(7, false, Sighting { ttl: 63, ..at(3, 20) }, 0).is_some());
+    }
+
+    #[test]
+    fn a_packet_is_remembered_for_so_many_frames_whatever_its_hash() {
+        for hash in [7, u64::MAX, 1 << 40] {
+            let mut finder = CopyFinder::default();
+            finder.on_packet(hash, true, at(1, 0), 10);
+            assert!(finder.on_packet(hash, true, at(2, 5), 10 + COPY_FRAMES).is_some());
+            assert_eq!(finder.on_packet(hash, true, at(3, 6), 11 + COPY_FRAMES), None);
+        }
+    }
+
+    fn copy_of(frame_no: u64, start: u32, end: u32) -> SpotCopy {
+        SpotCopy { file: 0, frame_no, start, end }
     }
 
     #[test]
     fn a_copy_that_the_receiver_reports_was_made_by_the_network() {
-        let mut ranges = CopyRanges::default();
-        ranges.on_copy(u32::MAX - 9, 90);
-        ranges.on_copy(200, 300);
-        ranges.on_dsack(u32::MAX - 9, 90);
-        ranges.on_dsack(u32::MAX - 9, 90);
-        assert_eq!(ranges.by_network, 1);
+        let mut copies = SpotCopies::default();
+        copies.on_copy(copy_of(5, u32::MAX - 9, 90));
+        copies.on_copy(copy_of(7, 200, 300));
+        copies.on_dsack(u32::MAX - 9, 90);
+        copies.on_dsack(u32::MAX - 9, 90);
+        assert_eq!(copies.by_network(), 1);
+        assert_eq!(copies.first_by_network().map(|copy| copy.frame_no).collect::<Vec<_>>(), [5]);
+    }
+
+    #[test]
+    fn where_most_copies_are_reported_the_network_made_them_all() {
+        let mut copies = SpotCopies::default();
+        for at in 0..30 {
+            copies.on_copy(copy_of(u64::from(at) * 2, at * 100, at * 100 + 100));
+            if at % 3 != 0 {
+                copies.on_dsack(at * 100, at * 100 + 100);
+            }
+        }
+        // An acknowledgement that came twice.
+        copies.on_copy(copy_of(99, 3_000, 3_000));
+        assert_eq!((copies.by_network(), copies.first_by_network().count()), (31, SpotCopies::FIRST));
     }
 }

@@ -196,7 +196,8 @@ impl Pool {
         };
         let has_id = frame.layers.has(Layers::IP_ID) && frame.ip_id != 0;
         // A second copy with the same headers on the same interface came over the wire twice: that is for the join to say.
-        if copies.on_packet(key, has_id, sighting).is_some_and(|copy| copy.kind != CopyKind::SameInterface) {
+        let copy = copies.on_packet(key, has_id, sighting, side.frames);
+        if copy.is_some_and(|copy| copy.kind != CopyKind::SameInterface) {
             side.copies += 1;
             return;
         }

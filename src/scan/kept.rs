@@ -152,6 +152,7 @@ impl Keep {
             ttl: kept.ttl,
             is_copy,
             is_router_copy,
+            file: kept.file,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is to be said of the capture itself, before any figure is read from it.
 
+use std::collections::HashSet;
+
 use super::clocks;
 use super::core::Core;
 use super::points;
@@ -59,7 +61,7 @@ pub(super) fn findings(core: &Core, facts: &CaptureFacts) -> Vec<Finding> {
     findings.extend(clocks::offsets(core, facts));
     findings.extend(points::finding(core, facts));
     let connections = ConnectionTally::of(core);
-    findings.extend(copy_findings(core, connections.by_network));
+    findings.extend(copy_findings(core, &connections));
     findings.extend(connections.findings());
     findings.extend(roce_findings::findings(core));
     let without_flow: u64 = core.shards.iter().map(|shard| shard.frames_without_flow).sum();
@@ -135,7 +137,8 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// Copies by how they differ. Those on the same spot that a receiver reported were made by the network.
-fn copy_findings(core: &Core, by_network: u64) -> Vec<Finding> {
+fn copy_findings(core: &Core, connections: &ConnectionTally) -> Vec<Finding> {
+    let by_network = connections.by_network;
     let mut findings = Vec::new();
     let total = core.tally.frames;
     for kind in CopyKind::ALL {
@@ -148,16 +151,18 @@ fn copy_findings(core: &Core, by_network: u64) -> Vec<Finding> {
         };
         if kind == CopyKind::SameInterface {
             mark.count = mark.count.saturating_sub(by_network);
+            mark.first.retain(|(file, frame_no, _)| !connections.first_by_network.contains(&(*file, *frame_no)));
         }
         if mark.count > 0 {
-            findings
-                .push(marked(Finding::new(code, severity).value(mark.count, "frames").detail("total", total), &mark));
+            let finding = Finding::new(code, severity).value(mark.count, "frames").detail("total", total);
+            // Of very many copies only the first frames are known, and those may all be the network's.
+            findings.push(marked(finding.variant_if(mark.first.is_empty(), "later"), &mark));
         }
     }
     if by_network > 0 {
         let mut finding = Finding::new("network_duplicates", Severity::Info).value(by_network, "frames");
         finding.count = by_network;
-        findings.push(finding);
+        findings.push(finding.detail("reported", connections.reported));
     }
     findings
 }
@@ -177,7 +182,11 @@ struct ConnectionTally {
     lossy: Vec<Place>,
     missing_bytes: u64,
     missing_ranges: u64,
+    /// Copies that the network made, and those of them that receivers report.
     by_network: u64,
+    reported: u64,
+    /// The first copies that the network made, by file and frame.
+    first_by_network: HashSet<(u16, u64)>,
     /// Connections whose large segments nobody acknowledged, though the handshake passed.
     swallowed: Vec<Place>,
     largest_swallowed: u32,
@@ -215,7 +224,9 @@ impl ConnectionTally {
                 self.swallowed.push(place);
                 self.largest_swallowed = self.largest_swallowed.max(side.max_segment_bytes);
             }
-            self.by_network += side.copies.by_network;
+            self.by_network += side.copies.by_network();
+            self.reported += side.copies.reported();
+            self.first_by_network.extend(side.copies.first_by_network().map(|copy| (copy.file, copy.frame_no)));
             if side.over_mss_count > 0 {
                 self.over_mss_frames += side.over_mss_count;
                 self.largest_segment = self.largest_segment.max(side.max_segment_bytes);

@@ -409,7 +409,8 @@ impl Shard {
         };
         self.refs.push(Belongs { flow, sender, numbers: is_numbered.then(|| FlowNumbers::of(state, sender)) });
         let copy = if needs.copies {
-            self.copy_finder.on_packet(packet.hash, packet.has_number, sighting_of(record, frame))
+            let frame_at = decoded.first_frame + u64::from(at);
+            self.copy_finder.on_packet(packet.hash, packet.has_number, sighting_of(record, frame), frame_at)
         } else {
             None
         };

@@ -143,13 +143,13 @@ table! {
         duration_ns: Option<i64>,
         /// SYN to the ACK that ends the handshake, in nanoseconds; null where the handshake was not seen.
         handshake_rtt_ns: Option<i64>,
-        /// Segments sent by the client.
+        /// Segments sent by the client; copies of frames (`duplicate_of`) are left out.
         client_packets: u64,
-        /// Segments sent by the server.
+        /// Segments sent by the server, likewise.
         server_packets: u64,
-        /// Payload sent by the client, resent bytes included.
+        /// Payload sent by the client, resent bytes included, copies of frames left out.
         client_bytes: u64,
-        /// Payload sent by the server, resent bytes included.
+        /// Payload sent by the server, likewise.
         server_bytes: u64,
         /// Bytes of the client's stream that were delivered: acknowledged, or else seen; each counted once.
         client_unique_bytes: u64,
@@ -249,7 +249,7 @@ table! {
         client_zero_window_stall_count: u64,
         /// How long the other end's window held the client back: less than one segment more might be sent. Null where the tap is not at the client, or the window's scale is not known.
         client_window_limited_ns: Option<i64>,
-        /// Pauses between the client's data with everything acknowledged: it had nothing to send. Null where it sent no data.
+        /// Pauses between the client's data with everything acknowledged: it had nothing to send, or what it sent was lost before the capture point. Null where it sent no data.
         client_idle_ns: Option<i64>,
         /// The longest that the client waited with bytes out and none newly acknowledged, or with the other end's window closed. Null where it sent no data.
         client_longest_stall_ns: Option<i64>,
@@ -275,7 +275,7 @@ table! {
         server_zero_window_stall_count: u64,
         /// How long the other end's window held the server back: less than one segment more might be sent. Null where the tap is not at the server, or the window's scale is not known.
         server_window_limited_ns: Option<i64>,
-        /// Pauses between the server's data with everything acknowledged: it had nothing to send. Null where it sent no data.
+        /// Pauses between the server's data with everything acknowledged: it had nothing to send, or what it sent was lost before the capture point. Null where it sent no data.
         server_idle_ns: Option<i64>,
         /// The longest that the server waited with bytes out and none newly acknowledged, or with the other end's window closed. Null where it sent no data.
         server_longest_stall_ns: Option<i64>,

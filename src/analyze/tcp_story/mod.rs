@@ -220,8 +220,9 @@ impl Story {
         let reports_gap = s.sack.iter().any(|(left, _)| before(s.ack, *left)) || is_duplicate;
         let tsecr = s.ts.map(|(_, tsecr)| tsecr);
         side.rtt.on_ack(&AckOf { ack: s.ack, time_ns: s.time_ns, tsecr, reports_gap, is_advance });
+        // Also one that says nothing new: what was sent again may have been acknowledged before.
+        side.recovery.on_ack(s.ack, s.time_ns);
         if is_advance {
-            side.recovery.on_ack(s.ack, s.time_ns);
             side.limits.on_progress(s.time_ns, true, in_flight > 0);
             side.phases.on_ack(s.ack, snd_max, in_flight, now, sender, events);
         }

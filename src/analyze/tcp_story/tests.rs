@@ -230,6 +230,20 @@ fn late_originals_are_no_recovery_and_needless_ones_say_so() {
 }
 
 #[test]
+fn what_was_acknowledged_before_it_was_sent_again_is_over_with_the_next_ack() {
+    let mut tale = Tale::opened();
+    tale.data(20 * MS, 101);
+    tale.acked(21 * MS, 1_101);
+    let (row, judgement) = tale.resent(40 * MS, data(101), Cause::Probe);
+    tale.acked(41 * MS, 1_101);
+    tale.story.on_judgement(row, &Judgement { outcome: Some(Outcome::Spurious), ..judgement });
+    tale.data(1_600 * MS, 1_101);
+    tale.acked(1_610 * MS, 2_101);
+    let event = tale.only(EventKind::Recovery);
+    assert_eq!((event.start.time_ns, event.end_ns, event.end_reason), (40 * MS, 41 * MS, Some("spurious")));
+}
+
+#[test]
 fn a_closed_window_is_timed_until_it_opens_and_holds_the_sender() {
     let mut tale = Tale::opened();
     tale.data(20 * MS, 101);

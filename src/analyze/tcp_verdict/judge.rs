@@ -9,6 +9,7 @@ use super::sender::{AckIn, Resent};
 use super::sent::Sent;
 use super::seq::{before, distance, later};
 use super::types::{ACK, Cause, Checksum, Evidence, FIN, Judgement, RST, SYN, Segment, Verdict};
+use super::vantage::Passing;
 
 impl Connection {
     /// Judges one segment, or puts it on hold.
@@ -34,7 +35,15 @@ impl Connection {
             let evidence = Evidence::SAME_PACKET.with(Evidence::IP_ID);
             return half.emit_copy(s.row, Verdict::CaptureDuplicate, evidence, first_frame_no, out);
         }
-        self.vantage.on_packet(s.dir, s.time_ns, s.flags, s.ttl);
+        self.vantage.on_packet(&Passing {
+            dir: s.dir,
+            time_ns: s.time_ns,
+            flags: s.flags,
+            ttl: s.ttl,
+            seq: s.seq,
+            seq_len: s.seq_len(),
+            ack: s.ack,
+        });
         if s.has(ACK) && !s.has(RST) {
             let (half, peer) = self.pair(dir);
             if let Some((_, tsecr)) = s.ts {
@@ -337,6 +346,7 @@ fn judge_old(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &mut O
                 has_sack: half.has_sack(peer),
                 mss: half.payload_limit(peer),
                 round_trip_ns: case.round_trip_ns.unwrap_or(0),
+                stamp_gap_ns: stamp_gap_ns(half, s, case),
                 // Of what was lost before the tap only the IDs are known: more than one means that more bytes are out.
                 snd_max: later(case.snd_max, end.wrapping_add(u32::from(case.reading.missing > 1 && is_unseen))),
             };
@@ -355,6 +365,12 @@ fn judge_old(half: &mut Half, peer: &Half, s: &Segment, case: &Case, out: &mut O
         half.reach(end, s.time_ns);
     }
     half.sender.on_send(s.time_ns);
+}
+
+/// How long after the first sending this one was sent, by the sender's own clock: its timestamps, once their rate is known.
+fn stamp_gap_ns(half: &Half, s: &Segment, case: &Case) -> Option<i64> {
+    let before = half.sent.holding(s.seq)?.tsval?;
+    Some(i64::from(distance(before, case.tsval?)).saturating_mul(half.tick_ns()?))
 }
 
 /// The frame in which the first byte of this segment was seen before.

@@ -38,7 +38,7 @@ use half::Half;
 use types::Segment;
 #[cfg(test)]
 use types::{ACK, Checksum, RST, SYN};
-pub(crate) use vantage::VantagePoint;
+pub(crate) use vantage::{Passing, VantagePoint};
 
 /// IPv4 and TCP header without options; what a path MTU must hold besides the payload.
 const HEADER_BYTES: u32 = 40;

@@ -48,6 +48,8 @@ pub(super) struct Resent {
     pub mss: Option<u32>,
     /// Shortest full round trip seen.
     pub round_trip_ns: i64,
+    /// Time since the first sending by the sender's timestamps, if they tell.
+    pub stamp_gap_ns: Option<i64>,
     /// Highest sequence number sent.
     pub snd_max: u32,
 }
@@ -161,6 +163,11 @@ impl Sender {
         let is_late_head =
             una == Some(r.start) && r.round_trip_ns > 0 && head_quiet_ns >= r.round_trip_ns.saturating_mul(2);
         if !told && self.recovery_end.is_none() && (is_late_head || r.end == r.snd_max) {
+            // Both waited in a queue before the tap, and came together: the sender's clock knows how long it had waited.
+            if may_probe && r.stamp_gap_ns.is_some_and(|gap_ns| gap_ns > 0 && gap_ns < RTO_MIN_NS - TIMER_SLACK_NS) {
+                self.probe_end = Some(r.snd_max);
+                return (Cause::Probe, Evidence::TSVAL.with(Evidence::SND_MAX));
+            }
             self.enter_loss(r, is_cut, true);
             return (Cause::Timeout, Evidence::QUIET);
         }

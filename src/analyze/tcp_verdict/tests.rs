@@ -17,7 +17,7 @@ pub(super) struct Wire {
     judged: Vec<(u64, Judgement)>,
     latest_ns: i64,
     ids: [Option<u16>; 2],
-    ttl: [u8; 2],
+    pub ttl: [u8; 2],
     has_ts: bool,
 }
 

@@ -233,6 +233,46 @@ fn the_tap_is_placed_by_ttl_and_by_the_halves_of_the_handshake() {
 }
 
 #[test]
+fn a_host_that_was_busy_at_the_handshake_is_not_far_away() {
+    let after = |trip_ns| {
+        let mut wire = Wire::at_client();
+        wire.ttl = [64; 2];
+        wire.syn(0, 0, SYN, A - 1, 0, true);
+        wire.syn(4_470_000, 1, SYN | ACK, B - 1, A, true);
+        wire.send(4_650_000, 0, |s| (s.seq, s.ack) = (A, B));
+        assert_eq!(wire.connection.summary().vantage, Vantage::Client);
+        wire.data(10 * MS, 0, 110);
+        wire.ack(10 * MS + trip_ns, 1, &[]);
+        wire.connection.summary().vantage
+    };
+    assert_eq!(after(4_300_000), Vantage::Client);
+    assert_eq!(after(100_000), Vantage::Unknown);
+}
+
+#[test]
+fn a_probe_that_queued_behind_its_original_is_no_timeout() {
+    let again_after = |ticks: u32| {
+        let mut wire = Wire::at_server().shake(20 * MS, true);
+        for n in 0..9 {
+            wire.data((30 + i64::from(n)) * MS, n, 110 + n as u16);
+        }
+        wire.ack(40 * MS, 9, &[]);
+        let stamped = |wire: &mut Wire, time_ns, tsval, id| {
+            wire.send(time_ns, 0, |s| {
+                (s.seq, s.ack, s.payload_bytes, s.ip_id) = (A + 9 * 1448, B, 286, Some(id));
+                s.ts = Some((tsval, 1));
+            })
+        };
+        // Both come out of a queue that was stuck: 31 us apart, but sent far from each other.
+        stamped(&mut wire, 400 * MS, 5_060, 120);
+        let again = stamped(&mut wire, 400 * MS + 31_000, 5_060 + ticks, 121);
+        cause_of(&wire.finish(), again).0
+    };
+    assert_eq!(again_after(10), Some(Cause::Probe));
+    assert_eq!(again_after(210), Some(Cause::Timeout));
+}
+
+#[test]
 fn a_timer_that_backs_off_for_long_resends_what_was_seen_and_acknowledged() {
     let mut wire = Wire::at_server().without_ids().without_timestamps().shake(MS, true);
     for n in 0..4 {

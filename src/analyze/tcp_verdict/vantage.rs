@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::seq::before;
 use super::types::{ACK, RST, SYN, Vantage};
 
 /// TTLs that hosts start with; one of these on the wire means no router was crossed yet.
@@ -10,6 +11,19 @@ const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 /// One half of the handshake must take this many times the other before it says where the tap is: next to a host, an
 /// answer takes some ten microseconds, but a busy host can be late by as much as a short path takes.
 const LOPSIDED: i64 = 4;
+
+/// What a segment says of where it was captured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passing {
+    pub dir: u8,
+    pub time_ns: i64,
+    pub flags: u16,
+    pub ttl: u8,
+    pub seq: u32,
+    /// Payload, SYN and FIN.
+    pub seq_len: u32,
+    pub ack: u32,
+}
 
 /// What has been seen of handshake and TTLs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -25,14 +39,24 @@ pub(crate) struct VantagePoint {
     is_router: bool,
     /// What all this says, kept because it is asked for every segment.
     sender_dir: Option<u8>,
+    /// Only the handshake's times say so: they are compared with later ones.
+    is_by_times: bool,
+    /// Bytes of each direction that no answer was seen of yet: their end, and when they passed.
+    asked: [Option<(u32, i64)>; 2],
+    /// The shortest time from the tap to the other end of each direction and back, after the handshake.
+    trip_ns: [Option<i64>; 2],
 }
 
 impl VantagePoint {
     /// Takes in a segment that is neither damaged nor a copy.
-    pub fn on_packet(&mut self, dir: u8, time_ns: i64, flags: u16, ttl: u8) {
-        let dir = dir & 1;
+    pub fn on_packet(&mut self, s: &Passing) {
+        let Passing { time_ns, flags, ttl, .. } = *s;
+        let dir = s.dir & 1;
         let has = |flag: u16| flags & flag != 0;
         if self.ack_ns.is_some() && self.ttl[usize::from(dir)].is_some() {
+            if self.is_by_times {
+                self.time_trip(s);
+            }
             return;
         }
         if !has(RST) {
@@ -55,6 +79,22 @@ impl VantagePoint {
             _ => {}
         }
         self.sender_dir = self.find_sender_dir();
+    }
+
+    /// A host that was busy at the handshake answers as late as one that is far away; later answers tell them apart.
+    fn time_trip(&mut self, s: &Passing) {
+        let (own, other) = (usize::from(s.dir & 1), usize::from(s.dir & 1 ^ 1));
+        if let Some((_, asked_ns)) = self.asked[other].filter(|(end, _)| s.flags & ACK != 0 && !before(s.ack, *end)) {
+            self.asked[other] = None;
+            let trip_ns = s.time_ns.saturating_sub(asked_ns);
+            if self.trip_ns[other].is_none_or(|shortest| trip_ns < shortest) {
+                self.trip_ns[other] = Some(trip_ns);
+                self.sender_dir = self.find_sender_dir();
+            }
+        }
+        if s.seq_len > 0 && s.flags & RST == 0 && self.asked[own].is_none() {
+            self.asked[own] = Some((s.seq.wrapping_add(s.seq_len), s.time_ns));
+        }
     }
 
     /// A copy of one packet arrived with another TTL.
@@ -80,14 +120,19 @@ impl VantagePoint {
         self.sender_dir
     }
 
-    fn find_sender_dir(&self) -> Option<u8> {
+    fn find_sender_dir(&mut self) -> Option<u8> {
+        self.is_by_times = false;
         let fresh = self.ttl.map(|ttl| ttl.map(|ttl| INITIAL_TTLS.contains(&ttl)));
         match fresh {
             _ if self.is_router => None,
             // One side's packets have crossed a router, the other's have not: certain, unlike times.
             [Some(true), Some(false)] => Some(0),
             [Some(false), Some(true)] => Some(1),
-            [Some(true), Some(true)] => self.lopsided(),
+            [Some(true), Some(true)] => {
+                let by_times = self.lopsided();
+                self.is_by_times = by_times.is_some();
+                by_times
+            }
             _ => None,
         }
     }
@@ -111,6 +156,10 @@ impl VantagePoint {
             return None;
         }
         let client_dir = self.client_dir?;
+        let shortest = |handshake_ns: i64, dir: u8| {
+            self.trip_ns[usize::from(dir & 1)].map_or(handshake_ns, |ns| ns.min(handshake_ns))
+        };
+        let (server_ns, client_ns) = (shortest(server_ns, client_dir), shortest(client_ns, 1 - client_dir));
         if server_ns > client_ns.saturating_mul(LOPSIDED) {
             Some(client_dir)
         } else if client_ns > server_ns.saturating_mul(LOPSIDED) {

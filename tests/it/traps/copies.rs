@@ -54,6 +54,8 @@ fn a_mirror_port_that_shows_every_frame_twice_resends_nothing() {
     let expected = [("new".to_owned(), 23), ("capture_duplicate".to_owned(), 23)];
     assert_eq!(tables.verdicts(), expected.into());
     assert_eq!(tables.both_sides("retransmit_count"), 0);
+    assert_eq!(tables.ints(TcpFlows, "client_packets"), [12]);
+    assert_eq!(tables.ints(TcpFlows, "client_bytes"), tables.ints(TcpFlows, "client_unique_bytes"));
     // Wireshark is fooled, and what it says is not changed.
     assert!(tables.column(TcpTable, "ws_retransmission").iter().filter(|is| **is == Value::Bool(true)).count() >= 10);
 }
@@ -193,6 +195,13 @@ fn a_copy_that_the_receiver_reports_with_d_sack_was_made_by_the_network() {
     assert!(!findings.contains_key("duplicate_frames"), "{findings:?}");
     assert_eq!(tables.texts(TcpTable, "verdict")[4], "network_duplicate");
     assert_eq!(tables.both_sides("network_duplicate_count"), 1);
+    // The client sent it once.
+    assert_eq!(tables.ints(TcpFlows, "client_packets"), [3]);
+    assert_eq!(tables.ints(TcpFlows, "client_bytes"), [1_000]);
+    // What the capture shows twice is told of without the network's copies.
+    packets.extend([ack_of(1).id(1_060).at(30 * MS), ack_of(1).id(1_060).at(30 * MS + 3_000)]);
+    let found = Tables::bytes(pcap(&packets)).only_warning("duplicate_frames");
+    assert_eq!((found.count, found.frames), (1, vec![9]));
 }
 
 #[test]
