@@ -81,9 +81,11 @@ impl Message {
         self.done.is_some()
     }
 
-    /// From its first packet to its completion. How long a refusal took is not how long messages take.
+    /// From its first packet to its completion. How long a refusal took is not how long messages take, nor is how long sending
+    /// took where nothing answers.
     pub fn latency_ns(&self) -> Option<i64> {
-        let done = self.done.filter(|_| self.completion != Completion::Failed)?;
+        let is_answered = matches!(self.completion, Completion::Acknowledged | Completion::Response);
+        let done = self.done.filter(|_| is_answered)?;
         Some(done.time_ns.saturating_sub(self.first.time_ns))
     }
 

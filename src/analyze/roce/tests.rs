@@ -1,5 +1,7 @@
 //! Crafted packets between two hosts: one fact each.
 
+mod again;
+
 use super::fabric::Outs;
 use super::message::Message;
 use super::types::*;
