@@ -95,13 +95,13 @@ table! {
         duplicate_count: Option<u64>,
         /// Gaps that the responder saw: it sends one sequence NAK for each.
         gap_count: Option<u64>,
-        /// Requests that arrived and were dropped, out of sequence or a second time: what go-back-N wastes.
+        /// Requests that arrived and were dropped, out of sequence or a second time: what go-back-N wastes. Without READs and atomics that came again, which are answered again, and without copies that the network made.
         discarded_count: Option<u64>,
         /// Their payload.
         discarded_bytes: Option<u64>,
         /// Requests with a wrong invariant CRC or checksum.
         damaged_count: u64,
-        /// Copies of requests that the network made.
+        /// Copies of requests that the network made: nobody sent them again.
         network_duplicate_count: u64,
         /// Sequence NAKs.
         nak_sequence_count: u64,
