@@ -243,11 +243,6 @@ impl Core {
             self.copies.clear();
             self.copies.extend(self.shards.iter().flat_map(|shard| shard.copies.iter().copied()));
             self.copies.sort_unstable_by_key(|(at, _)| *at);
-            for (at, copy) in &self.copies {
-                if let Some(record) = window.records.get(*at as usize) {
-                    self.copy_marks[copy.kind as usize].add(record);
-                }
-            }
             self.tcp_places.clear();
             self.tcp_places.resize(window.records.len(), u32::MAX);
             self.flow_numbers.clear();
@@ -290,6 +285,13 @@ impl Core {
         }
         if let Some(roce) = &mut self.roce {
             roce.on_window(&context, now, gate, &mut self.sinks);
+        }
+        let by_network = self.roce.as_ref().map_or(&[][..], |roce| &roce.network_copies);
+        for (at, copy) in context.copies {
+            let is_by_network = copy.kind == CopyKind::SameInterface && by_network.binary_search(at).is_ok();
+            if let Some(record) = window.records.get(*at as usize).filter(|_| !is_by_network) {
+                self.copy_marks[copy.kind as usize].add(record);
+            }
         }
         if let Some(pauses) = &mut self.pauses {
             pauses.on_window(&context, now, self.sinks.pause_intervals.as_mut());

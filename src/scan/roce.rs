@@ -44,6 +44,8 @@ pub(crate) struct RoceStage {
     first_message: u64,
     /// Queue pair and message of each packet of the window, by its running number.
     window_ids: Vec<(u64, u64)>,
+    /// Places of the window's requests that the network copied, ascending once the window is done.
+    pub network_copies: Vec<u32>,
     /// The first packet with a right invariant CRC: from there on wrong checksums are damage.
     proven_row: Option<u64>,
 }
@@ -72,11 +74,13 @@ impl RoceStage {
             messages: VecDeque::new(),
             first_message: 0,
             window_ids: Vec::new(),
+            network_copies: Vec::new(),
             proven_row: None,
         })
     }
 
     pub fn on_window(&mut self, context: &Context<'_>, now: Moment, gate: &mut Gate<'_, '_>, sinks: &mut Sinks) {
+        self.network_copies.clear();
         let has_roce = context.decoded.chunks.iter().any(|chunk| !chunk.roce.is_empty());
         if !has_roce && self.rows == 0 {
             return;
@@ -107,6 +111,8 @@ impl RoceStage {
                 return;
             }
             self.number(from..until);
+            let copies = self.fabrics.iter().flat_map(|fabric| fabric.out.network_copies.iter().copied());
+            self.network_copies.extend(copies);
             if until.is_multiple_of(every) {
                 let before = self.next_message.saturating_sub(self.most_messages);
                 self.fabrics.iter_mut().for_each(|fabric| fabric.end_messages(before, self.next_message));
@@ -117,6 +123,7 @@ impl RoceStage {
             }
             from = until;
         }
+        self.network_copies.sort_unstable();
         if let Some(sink) = sinks.roce.as_mut().filter(|sink| needs_analysis(sink)) {
             self.hold_rows(context, first_row);
             self.judge();

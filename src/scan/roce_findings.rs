@@ -149,16 +149,19 @@ fn repairs(data: &[&Channel], taps: &Taps, findings: &mut Vec<Finding>) {
     if !held.is_empty() {
         let timeouts = total(&held, |channel| channel.counts.rewinds[RoceCause::Timeout as usize]);
         let heard = total(&held, |channel| channel.counts.timeouts_after_nak);
+        let acknowledged = total(&held, |channel| channel.counts.timeouts_after_ack);
+        let known = [("roce.timeout.nak", heard), ("roce.timeout.ack", acknowledged)];
         let longest = held.iter().map(|channel| channel.counts.longest_timeout_wait_ns).max().unwrap_or(0);
         let finding = Finding::new("roce_timeout_wait", Severity::Warning)
             .value(total(&held, |channel| channel.counts.timeout_wait_ns.unsigned_abs()), "ns")
             .detail("timeouts", timeouts)
             .detail("qps", held.len())
             .detail("longest", words::short(longest))
-            .detail("heard", heard)
+            .list("known", present(known))
             .list("fate", [(if is_near(&held) { "roce.fate.requester" } else { "roce.fate.elsewhere" }, 0)])
-            .variant_if(heard > 0, "some")
-            .variant_if(heard == timeouts, "nak");
+            .variant_if(heard + acknowledged > 0, "some")
+            .variant_if(heard == timeouts, "nak")
+            .variant_if(acknowledged == timeouts, "ack");
         findings.push(marked(finding, &mark_of(&held, timeouts, None)));
     }
     let gone = with(data, is_gone);
@@ -204,10 +207,19 @@ fn repairs(data: &[&Channel], taps: &Taps, findings: &mut Vec<Finding>) {
                 "why",
                 present([
                     ("roce.discarded.gaps", total(&dropped, |channel| channel.counts.gaps)),
-                    ("roce.discarded.duplicates", total(&dropped, |channel| channel.counts.duplicates)),
+                    ("roce.discarded.duplicates", total(&dropped, |channel| channel.counts.discarded_twice)),
                 ]),
             );
         findings.push(marked(finding, &mark_of(&dropped, count, None)));
+    }
+    let copied = with(data, |channel| channel.counts.network_duplicates > 0);
+    if !copied.is_empty() {
+        let count = total(&copied, |channel| channel.counts.network_duplicates);
+        let finding = Finding::new("roce_network_duplicates", Severity::Info)
+            .value(count, "packets")
+            .detail("total", requests)
+            .detail("qps", copied.len());
+        findings.push(marked(finding, &mark_of(&copied, count, None)));
     }
 }
 

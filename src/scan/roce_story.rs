@@ -221,13 +221,16 @@ fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, respond
     let wait = words::short(event.wait_ns.unwrap_or(0));
     // Frame numbers of another file would mislead.
     let nak = event.unheeded_nak.filter(|nak| nak.file == event.start.file).map(|nak| nak.frame_no);
-    let values: [(&str, &dyn fmt::Display); 2] = [("wait", &wait), ("nak", &nak.unwrap_or(0))];
+    let ack = event.unheeded_ack.filter(|ack| ack.file == event.start.file).map(|ack| ack.frame_no);
+    let values: [(&str, &dyn fmt::Display); 3] =
+        [("wait", &wait), ("nak", &nak.unwrap_or(0)), ("ack", &ack.unwrap_or(0))];
     let word = |group: &str, name: Option<&str>| {
         name.map_or(String::new(), |name| words::say(lang, &format!("roce.{group}.{name}"), &values))
     };
-    let cause = match (event.cause, nak) {
-        (Some("timeout"), Some(_)) => Some("timeout_after_nak"),
-        (cause, _) => cause,
+    let cause = match (event.cause, nak, ack) {
+        (Some("timeout"), Some(_), _) => Some("timeout_after_nak"),
+        (Some("timeout"), None, Some(_)) => Some("timeout_after_ack"),
+        (cause, _, _) => cause,
     };
     let kind = event.kind.name();
     let key = match (event.kind, event.cause) {

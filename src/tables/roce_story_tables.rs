@@ -79,7 +79,7 @@ table! {
         retransmit_ratio: Option<f64>,
         /// Time without progress before its timeouts, in all, in nanoseconds.
         timeout_wait_ns: i64,
-        /// Median time from the first packet of a message to its acknowledgement or the end of its response, as seen at the tap.
+        /// Median time from the first packet of a message to its acknowledgement or the end of its response, as seen at the tap; null over unreliable services, where nothing answers. Likewise the next two.
         latency_median_ns: Option<i64>,
         /// 99th percentile of these times.
         latency_p99_ns: Option<i64>,
@@ -95,13 +95,13 @@ table! {
         duplicate_count: Option<u64>,
         /// Gaps that the responder saw: it sends one sequence NAK for each.
         gap_count: Option<u64>,
-        /// Requests that arrived and were dropped, out of sequence or a second time: what go-back-N wastes.
+        /// Requests that arrived and were dropped, out of sequence or a second time: what go-back-N wastes. Without READs and atomics that came again, which are answered again, and without copies that the network made.
         discarded_count: Option<u64>,
         /// Their payload.
         discarded_bytes: Option<u64>,
         /// Requests with a wrong invariant CRC or checksum.
         damaged_count: u64,
-        /// Copies of requests that the network made.
+        /// Copies of requests that the network made: nobody sent them again.
         network_duplicate_count: u64,
         /// Sequence NAKs.
         nak_sequence_count: u64,
@@ -177,7 +177,7 @@ table! {
         last_frame_no: u64,
         /// When it was over: time of the acknowledgement, of the last response, or of the NAK that refused it; of the last packet over unreliable services.
         end: Option<TimeNs>,
-        /// From the first packet to `end`, as seen at the tap; null where it failed.
+        /// From the first packet to `end`, as seen at the tap; null where it failed, and over unreliable services, where nothing answers.
         latency_ns: Option<i64>,
         /// `bytes` in bits, over `latency_ns`.
         throughput_bps: Option<u64>,

@@ -80,7 +80,7 @@ table! {
         icrc_status: Option<Symbol>,
         /// What the requester did, of requests and of READ and atomic responses: `new`, `retransmit`, `network_duplicate` (sent once, copied on the way: same IP identification), `capture_duplicate` (captured twice), `unknown`. Null for acknowledgements, CNPs and damaged packets.
         sent: Option<Symbol>,
-        /// Why it was sent again: `nak` (sequence NAK), `rnr` (receiver not ready), `timeout` (after silence), `reissue` (a READ or atomic operation asked for again without either), `unknown`.
+        /// Why it was sent again: `nak` (sequence NAK), `rnr` (receiver not ready), `timeout` (after silence), `reissue` (a READ or atomic operation asked for again without either), `unknown` (the capture does not show it: as where a READ is asked for again after some silence, for a gap in answers that passed the tap whole, or by its timer).
         cause: Option<Symbol>,
         /// How it came to its receiver: `in_order`, `out_of_sequence`, `duplicate`, `damaged`, `unknown` (the tap cannot know). Known where the tap is at the receiver; elsewhere only `in_order`, where acknowledgements prove it. Null for acknowledgements and CNPs.
         arrival: Option<Symbol>,

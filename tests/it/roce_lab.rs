@@ -381,3 +381,42 @@ fn four_queue_pairs_are_four_and_every_one_finds_its_peer() {
         assert_eq!((both.qps.int("peer_qp_id", 0), both.qps.int("peer_qp_id", 1)), (Some(1), Some(0)));
     }
 }
+
+/// Queue pairs, events and findings of a capture.
+fn told(path: &Path) -> [Rows; 3] {
+    let requests = [TableId::RoceQps, TableId::RoceEvents, TableId::CaptureQuality].map(ScanRequest::new);
+    let tables = tables(vec![Input::Path(path.to_path_buf())], &with_threads(2), &requests).unwrap();
+    [0, 1, 2].map(|at| Rows::of(&tables[at]))
+}
+
+#[test]
+fn what_the_lab_captures_say_of_repetitions_is_what_happened() {
+    let Some(folder) = lab() else { return };
+    let of = |name: &str| told(&folder.join(format!("{name}.pcap")));
+    let has = |findings: &Rows, code: &str| findings.having("code", code).next();
+    // READs that were asked for again: answered again, not dropped. Twice the timer was why, seen from either end.
+    let ends = ["roce_read_loss1.vm0", "roce_read_loss1.vm1"].map(of);
+    for ([qps, events, findings], tap) in ends.iter().zip(["requester", "responder"]) {
+        assert_eq!(qps.text("tap", 0), tap);
+        assert_eq!((has(findings, "roce_discarded"), qps.int("discarded_count", 0).unwrap_or(0)), (None, 0));
+        let waited: Vec<_> = events.having("cause", "timeout").map(|row| events.int("psn", row)).collect();
+        assert_eq!(waited, [Some(12_145_813), Some(12_146_296)], "{tap}");
+    }
+    // Copies that the network made.
+    let [qps, _, findings] = of("roce_write_dup.vm1");
+    assert_eq!((qps.int("network_duplicate_count", 0), qps.int("discarded_count", 0)), (Some(16), Some(0)));
+    let codes = ["duplicate_frames", "roce_discarded"].map(|code| has(&findings, code));
+    assert_eq!((codes, has(&findings, "roce_network_duplicates").is_some()), ([None, None], true));
+    // A lost acknowledgement, seen where it was sent.
+    let [_, events, findings] = of("roce_write_ackloss.vm1");
+    let back = events.having("kind", "go_back_n").next().unwrap();
+    assert_eq!((events.int("frame_no", back), events.text("end_reason", back)), (Some(1_701), "acknowledged"));
+    assert!(events.text("message_en", back).contains("by frame 1700"), "{}", events.text("message_en", back));
+    let waited = findings.text("message_en", has(&findings, "roce_timeout_wait").unwrap());
+    assert!(waited.contains("everything had been answered") && !waited.contains("lost last packet"), "{waited}");
+    // Where nothing answers, nothing tells how long it took.
+    for name in ["roce_send_ud.vm0", "roce_send_uc.vm1", "roce_write_uc.vm0"] {
+        let [qps, ..] = of(name);
+        assert_eq!(["median", "p99", "max"].map(|of| qps.int(&format!("latency_{of}_ns"), 0)), [None; 3], "{name}");
+    }
+}

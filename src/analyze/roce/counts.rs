@@ -20,6 +20,8 @@ pub(crate) struct RoceCounts {
     pub longest_timeout_wait_ns: i64,
     /// Timeouts of packets that a sequence NAK had asked for in vain.
     pub timeouts_after_nak: u64,
+    /// Timeouts although an acknowledgement of everything had passed the tap.
+    pub timeouts_after_ack: u64,
     pub network_duplicates: u64,
     pub capture_duplicates: u64,
     pub damaged: u64,
@@ -30,8 +32,10 @@ pub(crate) struct RoceCounts {
     pub unknown_arrivals: u64,
     /// Gaps that the responder saw.
     pub gaps: u64,
-    /// What the responder got and dropped, since it was out of sequence or had come before.
+    /// What its requester sent, and the responder got and dropped: out of sequence, or since it had come before.
     pub discarded: u64,
+    /// Of these what had come before.
+    pub discarded_twice: u64,
     pub discarded_bytes: u64,
     pub sequence_naks: u64,
     pub rnr_naks: u64,

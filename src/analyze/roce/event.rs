@@ -67,6 +67,8 @@ pub(crate) struct RoceEvent {
     pub cause: Option<&'static str>,
     /// The sequence NAK that had asked in vain for what a timeout sends again.
     pub unheeded_nak: Option<Mark>,
+    /// The acknowledgement of all of it that had passed the tap before the timeout.
+    pub unheeded_ack: Option<Mark>,
     pub end_reason: Option<&'static str>,
     pub frames: Frames,
 }
@@ -86,6 +88,7 @@ impl RoceEvent {
             ends: None,
             cause: None,
             unheeded_nak: None,
+            unheeded_ack: None,
             end_reason: None,
             frames: Frames::of(start),
         }

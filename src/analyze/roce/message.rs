@@ -64,7 +64,6 @@ pub(crate) struct Message {
     pub response_first: Option<Mark>,
     /// Next number of the response that is due.
     response_next: Psn,
-    has_response_gap: bool,
     /// Packets sent again, by cause.
     pub resent: [u64; Cause::ALL.len()],
     pub ce_count: u64,
@@ -81,26 +80,17 @@ impl Message {
         self.done.is_some()
     }
 
-    /// From its first packet to its completion. How long a refusal took is not how long messages take.
+    /// From its first packet to its completion. How long a refusal took is not how long messages take, nor is how long sending
+    /// took where nothing answers.
     pub fn latency_ns(&self) -> Option<i64> {
-        let done = self.done.filter(|_| self.completion != Completion::Failed)?;
+        let is_answered = matches!(self.completion, Completion::Acknowledged | Completion::Response);
+        let done = self.done.filter(|_| is_answered)?;
         Some(done.time_ns.saturating_sub(self.first.time_ns))
     }
 
     /// All of it passed the tap.
     pub fn is_whole(&self) -> bool {
         self.has_start && self.has_end && self.dma_bytes.is_none_or(|bytes| u64::from(bytes) == self.payload_bytes)
-    }
-
-    /// Whether the response packet at `psn` passed the tap in its place (`true`), or was missing when later ones came (`false`).
-    pub fn response_state(&self, psn: Psn) -> Option<bool> {
-        if psn.is_before(self.response_next) {
-            Some(true)
-        } else if self.has_response_gap {
-            Some(false)
-        } else {
-            None
-        }
     }
 
     fn covers(&self, psn: Psn) -> bool {
@@ -202,7 +192,6 @@ impl Messages {
             response_packets: 0,
             response_first: None,
             response_next: part.psn,
-            has_response_gap: false,
             resent: [0; Cause::ALL.len()],
             ce_count: u64::from(part.is_ce),
             completion: Completion::Unfinished,
@@ -265,6 +254,17 @@ impl Messages {
         self.list.get(at).filter(|message| message.covers(psn)).map(|_| self.base + at as u64)
     }
 
+    /// The first number from `from` on, up to `until`, that is answered with data.
+    pub fn due_answer(&self, from: Psn, until: Psn) -> Option<Psn> {
+        let at = self.list.partition_point(|message| !from.is_before(message.psn)).saturating_sub(1);
+        let mut answered =
+            self.list.range(at..).take_while(|message| !until.is_before(message.psn)).filter_map(|message| {
+                let due = if message.covers(from) { from } else { message.psn };
+                (message.operation.has_response() && !due.is_before(from)).then_some(due)
+            });
+        answered.next().filter(|due| !until.is_before(*due))
+    }
+
     pub fn get(&self, number: u64) -> Option<&Message> {
         self.list.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
@@ -280,7 +280,6 @@ impl Messages {
         message.last = mark;
         message.response_first = message.response_first.or(Some(mark));
         let ahead = psn.since(message.response_next);
-        message.has_response_gap = ahead > 0 || ahead < 0 && message.has_response_gap;
         if ahead == 0 {
             message.response_next = psn.plus(1);
             message.payload_bytes += u64::from(payload_bytes);

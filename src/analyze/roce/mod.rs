@@ -18,6 +18,7 @@ mod psn;
 mod requester;
 mod responder;
 mod story;
+mod taker;
 mod types;
 
 #[cfg(test)]

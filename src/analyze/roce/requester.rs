@@ -9,7 +9,7 @@ use crate::analyze::Mark;
 /// Without anything sent for so long a requester's timer may have run out. The shortest timers in use are far longer
 /// (timeout 14, 67 ms, is the usual least one); a busy host may pause for some milliseconds.
 const TIMEOUT_NS: i64 = 10_000_000;
-/// A NAK that the requester left alone so long is not why it sends again.
+/// A NAK, or a gap in the answers, that the requester left alone so long is not why it sends again.
 const STALE_NAK_NS: i64 = 50_000_000;
 /// Numbers that are remembered after they were acknowledged.
 const HISTORY: usize = 64;
@@ -35,6 +35,8 @@ pub(super) struct Request {
     pub ttl: u8,
     pub if_index: u32,
     pub time_ns: i64,
+    /// Answers to later numbers have passed since it asked: by these its sender may see that this one's is missing.
+    pub may_miss_answer: bool,
 }
 
 /// What is said of a request.
@@ -141,10 +143,13 @@ impl Requester {
             if ip_id == Some(seen.ip_id) {
                 self.copies += 1;
                 let is_elsewhere = request.ttl < seen.ttl || request.if_index != seen.if_index;
-                // A mirror port doubles nearly all of them, the network a few.
-                let is_mirrored = self.copies >= 4 && self.copies.saturating_mul(3) > self.requests;
-                let is_capture = is_elsewhere || is_mirrored;
-                let sent = if is_capture { Sent::CaptureDuplicate } else { Sent::NetworkDuplicate };
+                // A mirror port doubles nearly all of them, the network a few. Of the first few nobody can tell.
+                let are_many = self.copies.saturating_mul(3) > self.requests;
+                let sent = match (is_elsewhere, are_many) {
+                    (false, false) => Sent::NetworkDuplicate,
+                    (false, true) if self.copies < 4 => Sent::Unknown,
+                    _ => Sent::CaptureDuplicate,
+                };
                 let evidence = evidence.with(Evidence::SAME_IP_ID);
                 return Sending::once(sent, evidence, false);
             }
@@ -213,11 +218,14 @@ impl Requester {
             *evidence = evidence.with(Evidence::RNR_NAK);
             return (Cause::Rnr, None);
         }
+        let is_asked_again = request.operation.has_response();
         if silence_ns >= TIMEOUT_NS {
             *evidence = evidence.with(Evidence::SILENCE);
-            return (Cause::Timeout, unheeded);
+            // A gap that its sender saw, or its timer: as with a NAK, only a long silence speaks against the gap.
+            let is_open = is_asked_again && request.may_miss_answer && silence_ns < STALE_NAK_NS;
+            return if is_open { (Cause::Unknown, None) } else { (Cause::Timeout, unheeded) };
         }
-        (if request.operation.has_response() { Cause::Reissue } else { Cause::Unknown }, None)
+        (if is_asked_again { Cause::Reissue } else { Cause::Unknown }, None)
     }
 
     /// Everything before `psn` is acknowledged. Returns whether that is news.

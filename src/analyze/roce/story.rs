@@ -18,6 +18,20 @@ struct GoingBack {
     until: Psn,
     last_try_ns: i64,
     longest_wait_ns: i64,
+    /// When everything was acknowledged since it went back the last time, though not for the first time: more may be on its
+    /// way again.
+    acknowledged_ns: Option<i64>,
+}
+
+/// What is known of a timeout.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TimedOut {
+    /// How long nothing moved.
+    pub wait_ns: Option<i64>,
+    /// The NAK that the requester had not heeded.
+    pub unheeded_nak: Option<Mark>,
+    /// The acknowledgement of everything that had passed the tap before.
+    pub unheeded_ack: Option<Mark>,
 }
 
 #[derive(Debug, Default)]
@@ -44,16 +58,8 @@ impl Story {
         self.events.push(event);
     }
 
-    /// The requester went back to `psn`; everything before `until` had been sent. Of a timeout: how long nothing moved, and
-    /// the NAK that it had not heeded.
-    pub fn on_rewind(
-        &mut self,
-        cause: Cause,
-        psn: Psn,
-        until: Psn,
-        mark: Mark,
-        (timeout_wait_ns, unheeded_nak): (Option<i64>, Option<Mark>),
-    ) {
+    /// The requester went back to `psn`; everything before `until` had been sent.
+    pub fn on_rewind(&mut self, cause: Cause, psn: Psn, until: Psn, mark: Mark, timeout: TimedOut) {
         // What the responder was not ready for is told as such.
         if cause == Cause::Rnr {
             return;
@@ -66,18 +72,21 @@ impl Story {
             open.last_try_ns = mark.time_ns;
             open.event.tries = open.event.tries.map(|tries| tries + 1);
             open.event.cause = Some(cause.name());
-            open.event.unheeded_nak = open.event.unheeded_nak.or(unheeded_nak);
-            open.event.wait_ns = open.event.wait_ns.max(timeout_wait_ns);
+            open.event.unheeded_nak = open.event.unheeded_nak.or(timeout.unheeded_nak);
+            open.event.unheeded_ack = open.event.unheeded_ack.or(timeout.unheeded_ack);
+            open.event.wait_ns = open.event.wait_ns.max(timeout.wait_ns);
+            open.acknowledged_ns = None;
             return;
         }
         // Until a timer runs out nothing happens: that is most of such an event.
         self.close_going_back(mark.time_ns, if cause == Cause::Timeout { "timeout" } else { "again" });
         let mut event = RoceEvent::at(RoceEventKind::GoBack, mark);
         (event.cause, event.psn, event.tries) = (Some(cause.name()), Some(psn.get()), Some(1));
-        event.unheeded_nak = unheeded_nak;
-        (event.count, event.bytes, event.wait_ns) = (0, Some(0), timeout_wait_ns);
-        self.going_back =
-            Some(Box::new(GoingBack { event, from: psn, until, last_try_ns: mark.time_ns, longest_wait_ns: 0 }));
+        (event.unheeded_nak, event.unheeded_ack) = (timeout.unheeded_nak, timeout.unheeded_ack);
+        (event.count, event.bytes, event.wait_ns) = (0, Some(0), timeout.wait_ns);
+        let (last_try_ns, longest_wait_ns, acknowledged_ns) = (mark.time_ns, 0, None);
+        let open = GoingBack { event, from: psn, until, last_try_ns, longest_wait_ns, acknowledged_ns };
+        self.going_back = Some(Box::new(open));
     }
 
     pub fn on_resent(&mut self, payload_bytes: u32, mark: Mark) {
@@ -86,6 +95,13 @@ impl Story {
         open.event.bytes = open.event.bytes.map(|bytes| bytes + u64::from(payload_bytes));
         open.event.end_ns = mark.time_ns;
         open.event.frames.add(mark);
+    }
+
+    /// Everything before `psn` is acknowledged once more: its acknowledgement was lost behind the tap.
+    pub fn on_acknowledged_again(&mut self, psn: Psn, mark: Mark) {
+        if let Some(open) = self.going_back.as_mut().filter(|open| !psn.is_before(open.until)) {
+            open.acknowledged_ns = Some(mark.time_ns);
+        }
     }
 
     /// Everything before `psn` is acknowledged.
@@ -158,8 +174,9 @@ impl Story {
 
     fn close_going_back(&mut self, end_ns: i64, reason: &'static str) {
         if let Some(mut open) = self.going_back.take() {
-            open.event.end_ns = end_ns;
-            open.event.end_reason = Some(reason);
+            let acknowledged = open.acknowledged_ns.map(|ns| (ns, "acknowledged"));
+            let (end_ns, reason) = acknowledged.unwrap_or((end_ns, reason));
+            (open.event.end_ns, open.event.end_reason) = (end_ns, Some(reason));
             self.events.push(open.event);
         }
     }
@@ -175,6 +192,9 @@ impl Story {
     /// The capture is over. `unanswered` is where the first request without an answer was sent, if there is one.
     pub fn finish(&mut self, now_ns: i64, last_sent_ns: i64) {
         let quiet_ns = now_ns.saturating_sub(last_sent_ns);
+        if self.going_back.as_ref().is_some_and(|open| open.acknowledged_ns.is_some()) {
+            self.close_going_back(now_ns, "acknowledged");
+        }
         if let Some(mut open) = self.going_back.take() {
             let is_unanswered = open.event.cause == Some(Cause::Timeout.name()) && open.event.tries >= Some(TRIES);
             // Longer without a try than any wait between tries: it has most likely given up.

@@ -274,6 +274,10 @@ impl Evidence {
     /// The responder was not ready (RNR) and did not take it.
     pub const REFUSED: Self = Self(1 << 14);
 
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

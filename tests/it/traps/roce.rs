@@ -313,3 +313,25 @@ fn soft_roce_marks_without_cnps_and_a_lab_with_pfc_on_the_wrong_class_are_found_
         findings["roce_nak"].en
     );
 }
+
+#[test]
+fn a_request_that_the_network_copied_is_no_copy_of_a_mirror_port_and_no_waste_of_go_back_n() {
+    let with_id = |mut frame: Vec<u8>, id: u16| {
+        frame[18..20].copy_from_slice(&id.to_be_bytes());
+        mend_ip_checksum(&mut frame);
+        frame
+    };
+    let mut frames: Vec<_> = (0..20).map(|psn| with_id(send(psn), 100 + psn as u16)).collect();
+    frames.insert(11, frames[10].clone());
+    frames.push(ack(19));
+    let findings = Tables::bytes(capture(frames)).findings();
+    let found = &findings["roce_network_duplicates"];
+    assert_eq!((found.severity.as_str(), found.value), ("info", Some(1)));
+    let codes: Vec<_> = findings.keys().filter(|code| *code != "roce_network_duplicates").collect();
+    assert!(!codes.iter().any(|code| ["duplicate_frames", "roce_discarded"].contains(&code.as_str())), "{codes:?}");
+    // A mirror port shows all of them twice.
+    let frames = (0..20).flat_map(|psn| vec![with_id(send(psn), 100 + psn as u16); 2]);
+    let findings = Tables::bytes(capture(frames.collect())).findings();
+    assert_eq!(findings["duplicate_frames"].count, 20);
+    assert!(!findings.contains_key("roce_network_duplicates"));
+}

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::analyze::roce::responder::Missing;
+use crate::analyze::roce::taker::Taken;
 
 /// Times of the RNR timer codes, in units of 10 microseconds (IBTA volume 1, table 45).
 const RNR_TIMER: [i64; 32] = [
@@ -68,7 +69,13 @@ impl Channel {
             (1, timer) => self.on_not_ready(psn, timer, mark),
             (3, 0) => self.on_sequence_nak(psn, mark, path),
             (3, code) => self.on_fatal_nak(psn, code, mark),
-            _ => self.acknowledge(psn.plus(1), mark),
+            _ => {
+                if !is_data {
+                    let due = self.due_answer(psn);
+                    self.taker.on_acknowledged(psn, due, mark.time_ns);
+                }
+                self.acknowledge(psn.plus(1), mark);
+            }
         }
         self.drain(path, out);
         self.release(out, index);
@@ -85,20 +92,33 @@ impl Channel {
         let payload_bytes = seen.packet.payload_bytes;
         let ahead =
             number.and_then(|number| self.messages.on_response(number, seen.psn(), payload_bytes, is_last, seen.mark));
-        let model = match ahead {
-            None => None,
-            Some(0) => Some((Arrival::InOrder, Evidence::PSN_EXPECTED)),
-            Some(ahead) if ahead > 0 => Some((Arrival::OutOfSequence, Evidence::PSN_GAP)),
-            Some(_) => Some((Arrival::Duplicate, Evidence::PSN_BEHIND)),
+        let found = match ahead {
+            None => Evidence::default(),
+            Some(0) => Evidence::PSN_EXPECTED,
+            Some(ahead) if ahead > 0 => Evidence::PSN_GAP,
+            Some(_) => Evidence::PSN_BEHIND,
+        };
+        let due = self.due_answer(seen.psn());
+        let taken = ahead.map(|_| self.taker.on_data(seen.psn(), due, seen.mark.time_ns));
+        let arrival = match taken {
+            Some(Taken::InPlace) => Arrival::InOrder,
+            Some(Taken::Again) => Arrival::Duplicate,
+            Some(Taken::Ahead) if ahead > Some(0) => Arrival::OutOfSequence,
+            // An answer before it is missing: its requester drops it, unless only the capture lacks the other.
+            Some(Taken::Ahead) | None => Arrival::Unknown,
         };
         if ahead == Some(0) {
             self.counts.response_bytes += u64::from(payload_bytes);
         }
         let (tap, evidence) = self.tap_evidence(path, self.ends.direction ^ 1);
         judgement.sent = Some(if ahead.is_some_and(|ahead| ahead < 0) { Sent::Retransmit } else { Sent::New });
-        let (arrival, found) = model.unwrap_or((Arrival::Unknown, Evidence::default()));
         judgement.arrival = Some(if tap { arrival } else { Arrival::Unknown });
         judgement.evidence = found.with(evidence);
+    }
+
+    /// The first answer with data, up to `until`, that the requester has not taken.
+    fn due_answer(&self, until: Psn) -> Option<Psn> {
+        self.messages.due_answer(self.taker.next()?, until)
     }
 
     fn on_not_ready(&mut self, psn: Psn, timer: u8, mark: Mark) {
@@ -187,10 +207,19 @@ impl Channel {
             self.story.push(event);
         }
         self.responder.on_acknowledged(psn);
-        if self.requester.on_acknowledged(psn, mark.time_ns) {
+        let is_news = self.requester.on_acknowledged(psn, mark.time_ns);
+        if is_news {
             self.last_progress_ns = mark.time_ns;
             self.messages.on_acknowledged(psn, mark);
-            self.story.on_acknowledged(psn, mark);
+        }
+        // Behind a gap the requester takes no answer.
+        match (self.taker.has_gap(), is_news) {
+            (true, _) => {}
+            (false, true) => self.story.on_acknowledged(psn, mark),
+            (false, false) => self.story.on_acknowledged_again(psn, mark),
+        }
+        if !self.requester.has_outstanding() && self.requester.next() == Some(psn) {
+            self.all_acknowledged = Some(mark);
         }
     }
 }

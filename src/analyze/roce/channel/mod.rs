@@ -15,7 +15,8 @@ use super::path::{Path, Tap};
 use super::psn::Psn;
 use super::requester::{Request, Requester, Sending};
 use super::responder::{Model, Responder};
-use super::story::Story;
+use super::story::{Story, TimedOut};
+use super::taker::{Missed, Taker};
 use super::types::*;
 use crate::analyze::{Mark, Moment, Quantiles};
 use crate::wire::Ip;
@@ -40,6 +41,7 @@ struct Waiting {
     since: Moment,
     psn: Psn,
     span: u32,
+    operation: Operation,
     time_ns: i64,
     payload_bytes: u32,
     sent: Sent,
@@ -87,6 +89,8 @@ pub(crate) struct Channel {
     last_sent_ns: i64,
     last_progress_ns: i64,
     last_timeout_ns: Option<i64>,
+    /// The last acknowledgement that left nothing open.
+    all_acknowledged: Option<Mark>,
     /// From the first packet of messages to their completion.
     pub latency: Option<Box<Quantiles>>,
     pub counts: RoceCounts,
@@ -107,6 +111,7 @@ pub(crate) struct Channel {
     pub has_failed: bool,
     requester: Requester,
     responder: Responder,
+    taker: Taker,
     pub(super) messages: Messages,
     open_read: Option<OpenRead>,
     waiting: VecDeque<Waiting>,
@@ -131,6 +136,7 @@ impl Channel {
             last_sent_ns: seen.mark.time_ns,
             last_progress_ns: seen.mark.time_ns,
             last_timeout_ns: None,
+            all_acknowledged: None,
             latency: None,
             counts: RoceCounts::default(),
             intervals: Intervals::default(),
@@ -145,6 +151,7 @@ impl Channel {
             has_failed: false,
             requester: Requester::default(),
             responder: Responder::default(),
+            taker: Taker::default(),
             messages: Messages::default(),
             open_read: None,
             waiting: VecDeque::new(),
@@ -221,6 +228,7 @@ impl Channel {
             ttl: seen.ttl,
             if_index: seen.if_index,
             time_ns: mark.time_ns,
+            may_miss_answer: operation.has_response() && self.taker.may_miss(psn),
         };
         let sending = match self.ends.service {
             Service::Ud => self.datagram(&request),
@@ -255,21 +263,25 @@ impl Channel {
         }
         let to = self.ends.direction;
         match sending.sent {
-            Sent::CaptureDuplicate => {
+            Sent::CaptureDuplicate | Sent::Unknown if sending.evidence.has(Evidence::SAME_IP_ID) => {
                 let judgement = RoceJudgement {
                     row: seen.row,
                     sent: Some(sending.sent),
                     cause: None,
-                    arrival: None,
+                    arrival: (sending.sent == Sent::Unknown).then_some(Arrival::Unknown),
                     evidence: sending.evidence,
                 };
                 out.judgements.push(judgement);
                 return;
             }
-            Sent::NetworkDuplicate => path.add_touched_before(to),
+            Sent::NetworkDuplicate => {
+                path.add_touched_before(to);
+                out.network_copies.push(seen.at);
+            }
             Sent::New if !sending.is_fresh && self.ends.service != Service::Ud => {
                 self.relabel(psn, packet.payload_bytes)
             }
+            Sent::New => self.taker.on_new(psn, mark.time_ns),
             Sent::Retransmit => self.on_resent(&sending, &request, packet.payload_bytes, mark, path, silence_from_ns),
             _ => {}
         }
@@ -284,6 +296,7 @@ impl Channel {
             since: seen.moment,
             psn,
             span,
+            operation,
             time_ns: mark.time_ns,
             payload_bytes: packet.payload_bytes,
             sent: sending.sent,
@@ -327,6 +340,7 @@ impl Channel {
     fn count_sending(&mut self, sending: &Sending, payload_bytes: u32) {
         let counts = &mut self.counts;
         match sending.sent {
+            Sent::Unknown if sending.evidence.has(Evidence::SAME_IP_ID) => {}
             Sent::New | Sent::Unknown => counts.request_bytes += u64::from(payload_bytes),
             Sent::NetworkDuplicate => counts.network_duplicates += 1,
             Sent::CaptureDuplicate => counts.capture_duplicates += 1,
@@ -353,16 +367,22 @@ impl Channel {
         if sending.is_rewind {
             self.disturb(request.psn, next);
             let wait_ns = (cause == Cause::Timeout).then(|| self.timeout_wait_ns(request.psn, mark, progress_ns));
+            let is_complete = !self.requester.has_outstanding() && !self.taker.has_gap();
+            let unheeded_ack = self.all_acknowledged.filter(|_| cause == Cause::Timeout && is_complete);
             self.counts.timeouts_after_nak += u64::from(sending.unheeded_nak.is_some());
-            self.story.on_rewind(cause, request.psn, next, mark, (wait_ns, sending.unheeded_nak));
+            self.counts.timeouts_after_ack += u64::from(unheeded_ack.is_some());
+            let timeout = TimedOut { wait_ns, unheeded_nak: sending.unheeded_nak, unheeded_ack };
+            self.story.on_rewind(cause, request.psn, next, mark, timeout);
             let back = self.ends.direction ^ 1;
+            let due = self.taker.next().and_then(|next| self.messages.of_response(next));
+            let start = due.and_then(|number| self.messages.get(number)).map(|message| message.psn);
+            let missed = self.taker.on_rewind(request.psn, start);
             if request.operation.has_response() {
                 // It asks again for what it misses of a response.
-                let response = self.messages.of_response(request.psn).and_then(|number| self.messages.get(number));
-                match response.map(|message| message.response_state(request.psn)) {
-                    Some(Some(true)) => path.add_lost_after(back),
-                    Some(Some(false)) => path.add_touched_before(back),
-                    _ => {}
+                match missed {
+                    Missed::AfterTap => path.add_lost_after(back),
+                    Missed::BeforeTap => path.add_touched_before(back),
+                    Missed::NotKnown => {}
                 }
             } else if cause == Cause::Timeout
                 && request.psn.is_before(self.requester.acknowledged())

@@ -59,6 +59,8 @@ pub(crate) struct Outs {
     /// Messages that began in this part: place of the first packet in its window, queue pair, running number there.
     pub fresh: Vec<(u32, u32, u64)>,
     pub finished: Vec<Finished>,
+    /// Places of requests that the network copied.
+    pub network_copies: Vec<u32>,
 }
 
 impl Outs {
@@ -148,6 +150,7 @@ impl Fabric {
     pub fn begin_part(&mut self) {
         self.out.placed.clear();
         self.out.fresh.clear();
+        self.out.network_copies.clear();
     }
 
     pub fn on_packet(&mut self, seen: &RoceSeen<'_>) {
