@@ -24,6 +24,8 @@ pub enum Error {
     Usage(String),
     /// There is no table of this name. `near` is one that is much like it; `known` are those that there are.
     NoTable { name: String, near: Option<&'static str>, known: Vec<&'static str> },
+    /// The table has no column of this name. `near` is one that is much like it.
+    NoColumn { table: &'static str, name: String, near: Option<&'static str> },
     /// There is no lab of this name. `near` is one that is much like it; `known` are those that there are.
     NoLab { name: String, near: Option<String>, known: Vec<String> },
     /// Arrow refused to build or write a batch.
@@ -83,6 +85,14 @@ impl Error {
                     lang,
                     "error.no_table",
                     &[("name", name), ("near", &near.unwrap_or_default()), ("known", &known)],
+                )
+            }
+            Self::NoColumn { table, name, near } => {
+                let near = near.map(|near| words::say(lang, "error.no_column_near", &[("near", &near)]));
+                words::say(
+                    lang,
+                    "error.no_column",
+                    &[("table", table), ("name", name), ("near", &near.unwrap_or_default())],
                 )
             }
             Self::NoLab { name, near, known } => {

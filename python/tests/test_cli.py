@@ -293,7 +293,10 @@ def test_an_unknown_table_is_told_in_the_language_of_the_environment(wirelab: Ru
     for arguments in (["table", "packet", PING], ["convert", PING, "-o", "/tmp/none", "--tables", "packet"]):
         done = wirelab(*arguments, env=chinese)
         assert done.returncode == 2 and "没有名为 packet 的表（是不是 packets？）" in done.stderr.decode()
-    assert "有" in wirelab("table", "packets", PING, "--columns", "tiem", env=chinese).stderr.decode()
+    assert (
+        "表 packets 没有名为 tiem 的列；是不是 time？"
+        in wirelab("table", "packets", PING, "--columns", "tiem", env=chinese).stderr.decode()
+    )
 
 
 def test_what_damages_a_file_is_told_in_the_language_asked_for(wirelab: Run, tmp_path: Path) -> None:
