@@ -22,6 +22,10 @@ pub enum Error {
     Limit { path: PathBuf, limit: &'static str, value: u64 },
     /// The call is at fault: an unknown table or column, no input, a filter that does not parse.
     Usage(String),
+    /// There is no table of this name. `near` is one that is much like it; `known` are those that there are.
+    NoTable { name: String, near: Option<&'static str>, known: Vec<&'static str> },
+    /// The table has no column of this name. `near` is one that is much like it.
+    NoColumn { table: &'static str, name: String, near: Option<&'static str> },
     /// There is no lab of this name. `near` is one that is much like it; `known` are those that there are.
     NoLab { name: String, near: Option<String>, known: Vec<String> },
     /// Arrow refused to build or write a batch.
@@ -74,6 +78,23 @@ impl Error {
                 words::say(lang, "error.limit", &[("path", &path.display()), ("limit", limit), ("value", value)])
             }
             Self::Usage(message) => message.clone(),
+            Self::NoTable { name, near, known } => {
+                let near = near.map(|near| words::say(lang, "error.no_table_near", &[("near", &near)]));
+                let known = known.join(&words::say(lang, "error.and", &[]));
+                words::say(
+                    lang,
+                    "error.no_table",
+                    &[("name", name), ("near", &near.unwrap_or_default()), ("known", &known)],
+                )
+            }
+            Self::NoColumn { table, name, near } => {
+                let near = near.map(|near| words::say(lang, "error.no_column_near", &[("near", &near)]));
+                words::say(
+                    lang,
+                    "error.no_column",
+                    &[("table", table), ("name", name), ("near", &near.unwrap_or_default())],
+                )
+            }
             Self::NoLab { name, near, known } => {
                 let near = near.as_ref().map(|near| words::say(lang, "error.no_lab_near", &[("near", near)]));
                 let key = if known.is_empty() { "error.no_lab_known_none" } else { "error.no_lab_known" };

@@ -66,7 +66,9 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             }
             raised
         }
-        Error::Usage(_) | Error::NoLab { .. } => named(py, "UsageError", &message)?,
+        Error::Usage(_) | Error::NoTable { .. } | Error::NoColumn { .. } | Error::NoLab { .. } => {
+            named(py, "UsageError", &message)?
+        }
         // An observer of ours stops a run for a reason that it keeps; this is for one that has none.
         Error::Cancelled => PyKeyboardInterrupt::new_err(message.clone()),
         _ => named(py, "WirelabError", &message)?,

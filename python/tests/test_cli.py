@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -241,8 +242,10 @@ def test_what_cannot_be_read_is_one_message_and_exit_code_1(wirelab: Run, tmp_pa
         assert (done.returncode, done.stdout) == (1, b"")
         message = done.stderr.decode()
         assert message.startswith("wirelab: ") and message.count("\n") == 1 and says in message, message
-    done = wirelab(*command, "--lang", "zh", tmp_path / "empty.pcap")
-    assert done.returncode == 1 and re.search("[\u4e00-\u9fff]", done.stderr.decode())
+    empty = tmp_path / "empty.pcap"
+    assert wirelab(*command, empty).stderr.decode().startswith(f"wirelab: {empty} is no capture: it is empty.")
+    done = wirelab(*command, "--lang", "zh", empty)
+    assert done.returncode == 1 and f"{empty} 不是抓包文件：它是空文件" in done.stderr.decode()
 
 
 def test_a_cut_file_gives_its_rows_and_a_finding(wirelab: Run, tmp_path: Path) -> None:
@@ -283,6 +286,32 @@ def test_a_faulty_call_is_exit_code_2_and_says_what_was_meant(wirelab: Run, argu
     done = wirelab(*arguments)
     assert (done.returncode, done.stdout) == (2, b"")
     assert says in done.stderr.decode() and "Traceback" not in done.stderr.decode()
+
+
+def test_an_unknown_table_is_told_in_the_language_of_the_environment(wirelab: Run) -> None:
+    chinese = {"LC_ALL": "zh_CN.UTF-8"}
+    for arguments in (["table", "packet", PING], ["convert", PING, "-o", "/tmp/none", "--tables", "packet"]):
+        done = wirelab(*arguments, env=chinese)
+        assert done.returncode == 2 and "没有名为 packet 的表（是不是 packets？）" in done.stderr.decode()
+    assert (
+        "表 packets 没有名为 tiem 的列；是不是 time？"
+        in wirelab("table", "packets", PING, "--columns", "tiem", env=chinese).stderr.decode()
+    )
+
+
+def test_what_damages_a_file_is_told_in_the_language_asked_for(wirelab: Run, tmp_path: Path) -> None:
+    packed, damaged = tmp_path / "cut.pcap.gz", tmp_path / "damaged.pcap"
+    packed.write_bytes(gzip.compress(PING.read_bytes())[:-40])
+    whole = bytearray(PING.read_bytes())
+    # The stored length of the second record.
+    first = int.from_bytes(whole[32:36], "little")
+    at = 24 + 16 + first + 8
+    whole[at : at + 4] = (2_097_218).to_bytes(4, "little")
+    damaged.write_bytes(whole)
+    for path, said in ((packed, "不完整"), (damaged, "长度为 2097218")):
+        done = wirelab("info", path, "--lang", "zh")
+        text = "".join(done.stdout.decode().split())
+        assert said.replace(" ", "") in text and "deflatestream" not in text and "（length" not in text
 
 
 def test_a_log_of_perftest_pairs_the_queue_pairs_of_a_capture(wirelab: Run, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_the_command_line_converts_and_tells(wirelab: Run, tmp_path: Path) -> No
     done = wirelab("convert", PING, bad, TCP, "-o", out, "--tables", "probes, tcp_flows", "--jobs", "2")
     assert done.returncode == 1
     assert re.fullmatch(rf"{out}: 2 captures written \([\d,]+ rows\), 0 unchanged, 1 failed\n", done.stdout.decode())
-    assert done.stderr.decode().startswith(f"wirelab: {bad}: is no capture")
+    assert done.stderr.decode().startswith(f"wirelab: {bad} is no capture")
     again = wirelab("convert", PING, TCP, "-o", out, "--tables", "probes", "--lang", "zh")
     assert (again.returncode, again.stderr) == (0, b"") and "2 个无变化" in again.stdout.decode()
     renewed = wirelab("convert", PING, "-o", out, "--tables", "probes", "--link-speed", "100G")

@@ -418,3 +418,58 @@ def test_ctrl_c_ends_unpacking_and_reading_of_logs_soon(kind: str, tmp_path: Pat
         took = time.monotonic() - sent
         assert (run.returncode, errors) == (130, b"")
         assert took < SOON_S, took
+
+
+def test_what_was_handed_in_and_cannot_be_used_is_never_called_missing(wirelab: Run, tmp_path: Path) -> None:
+    text, zh = of_case("no-captures", wirelab), of_case("no-captures", wirelab, "zh")
+    report = json.loads(of_case("no-captures", wirelab, format="json"))
+    item = {one["id"]: one for one in report["items"]}["standard_traffic"]
+    assert item["reason"]["code"] == "unusable_input" and item["needs_review"]
+    assert "mtu1500.pcap is no capture: it is a text file." in item["message"]["en"]
+    assert "mtu1500.pcap 不是抓包文件：它是文本文件。" in item["message"]["zh"]
+    assert "name that matches" not in item["hint"]["en"] and item["searched"] == "mtu1500.pcap"
+    # The optional log of the same name was indeed not handed in; that is no fault of the capture's file.
+    assert "Not handed in: capture" not in text and "没有提交“标准 MTU 那次的抓包”" not in zh
+    assert "Input iperf3_standard: the name" not in " ".join(text.split())
+    # A finding names its file once.
+    assert "mtu1500.pcap: mtu1500.pcap" not in text
+    wirelab("grade", "mtu-jumbo", JUMBO / "cases" / "no-captures", "-o", tmp_path / "reports")
+    with open(tmp_path / "reports" / "scores.csv", encoding="utf-8-sig", newline="") as scores:
+        (row,) = csv.DictReader(scores)
+    assert "Not handed in" not in row["review_reason"] and "is no capture" in row["review_reason"]
+
+
+def test_speed_is_compared_only_where_both_runs_are_what_the_words_say(wirelab: Run) -> None:
+    for case, lost in (
+        ("jumbo-never-took-effect", "jumbo_mss"),
+        ("other-server", "same_hosts"),
+        ("trial-run-all-jumbo", "standard_mss"),
+    ):
+        report = json.loads(of_case(case, wirelab, format="json"))
+        items = {one["id"]: one for one in report["items"]}
+        (title,) = (items[lost]["title"]["en"],)
+        assert items["not_slower"]["points"] == "0" and title in items["not_slower"]["message"]["en"]
+        assert "Goodput with the standard MTU" not in json.dumps(report)
+
+
+def test_one_length_of_a_run_stands_in_all_places_and_says_what_is_tolerated(wirelab: Run) -> None:
+    report = json.loads(of_case("too-short", wirelab, format="json"))
+    item = {one["id"]: one for one in report["items"]}["long_enough"]
+    rows = [row for evidence in item["evidence"] for row in evidence["rows"]]
+    assert {row["lasts_ns"] for row in rows} == {one["value"] for one in item["measured"]}
+    text = " ".join(of_case("too-short", wirelab).split())
+    assert "length of the jumbo run (1% short is accepted) at least 4.95 s" in text
+    page = of_case("too-short", wirelab, format="html")
+    assert "<th>lasts</th>" in page and "lasts_ns" not in page.split("<th>lasts</th>")[1].split("</table>")[0]
+
+
+def test_an_unknown_lab_is_answered_with_the_labs_there_are(wirelab: Run, full: Path) -> None:
+    for name, near in (("LAB", ""), ("MTU-Jumbo", "did you mean mtu-jumbo?"), ("mtu-jumb", "did you mean mtu-jumbo?")):
+        done = wirelab("grade", name, full)
+        told = done.stderr.decode()
+        assert (
+            done.returncode == 2
+            and f"there is no lab {name}" in told
+            and "the labs are mtu-jumbo" in told
+            and near in told
+        )

@@ -209,12 +209,14 @@ impl Reader {
                     Ok(mut reader) => {
                         let is_shorter = reader.facts.stored_bytes < pending.stored_bytes;
                         if is_shorter || Known::of(reader.head(), pending.known_by.0) != pending.known_by {
-                            reader.findings.push(file_changed(pending.file, "its content is another"));
+                            reader
+                                .findings
+                                .push(file_changed(pending.file).list("reason", [("reason.other_content", 0)]));
                         }
                         (reader, VecDeque::new())
                     }
                     Err(error) => {
-                        self.facts.findings.push(file_changed(pending.file, &error.to_string()));
+                        self.facts.findings.push(file_changed(pending.file).detail("reason", error));
                         return Ok(());
                     }
                 }
@@ -320,8 +322,8 @@ impl Known {
     }
 }
 
-fn file_changed(file: u16, reason: &str) -> Finding {
-    Finding::new("file_changed", Severity::Error).in_file(file).detail("reason", reason)
+fn file_changed(file: u16) -> Finding {
+    Finding::new("file_changed", Severity::Error).in_file(file)
 }
 
 /// Whether the next file begins no later than `time_ns`. Files without times come before all others.

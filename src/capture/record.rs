@@ -272,6 +272,21 @@ impl Finding {
         self
     }
 
+    /// `{reason}` of the sentence: what reading failed with, in the reader's language where it is one of the usual errors.
+    pub(crate) fn because(self, error: &std::io::Error) -> Self {
+        let text = error.to_string();
+        // Texts of flate2, zstd, lz4 and xz; each is for cut or broken files.
+        let key = match text.as_str() {
+            "incomplete deflate stream" => "reason.deflate_cut",
+            "corrupt deflate stream" => "reason.deflate_corrupt",
+            "incomplete frame" => "reason.frame_cut",
+            "unexpected end of file" | "premature eof" | "failed to fill whole buffer" => "reason.end_missing",
+            "decompressed size over the limit" => "reason.over_limit",
+            _ => return self.detail("reason", text),
+        };
+        self.list("reason", [(key, 0)])
+    }
+
     pub(crate) fn detail(mut self, name: &'static str, value: impl ToString) -> Self {
         self.details.push((name, value.to_string()));
         self

@@ -293,7 +293,7 @@ impl SingleReader {
             .in_file(self.file)
             .value(offset, "byte")
             .detail("frames", self.counts.frames)
-            .detail("reason", damage.reason())
+            .list("reason", damage.reason())
             .detail("lost", left.map_or_else(|| "?".to_owned(), |size| size.saturating_sub(offset).to_string()));
         self.findings.push(finding);
     }
@@ -329,7 +329,7 @@ impl SingleReader {
             .in_file(self.file)
             .value(self.base + self.buffer.len() as u64, "byte")
             .detail("frames", self.counts.frames)
-            .detail("reason", error);
+            .because(error);
         self.findings.push(finding);
         Refill::End
     }
@@ -345,7 +345,7 @@ impl SingleReader {
         let finding = Finding::new(code, severity)
             .in_file(self.file)
             .value(self.base + self.at as u64 + self.buffer.len() as u64, "bytes")
-            .detail("reason", error);
+            .because(error);
         self.findings.push(finding);
     }
 

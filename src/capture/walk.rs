@@ -47,15 +47,19 @@ pub(crate) enum Damage {
 }
 
 impl Damage {
-    /// A few words that the finding quotes.
-    pub fn reason(self) -> String {
+    /// The words that the finding quotes: keys of sentences, each with its figure.
+    pub fn reason(self) -> Vec<(&'static str, u64)> {
         match self {
-            Self::AbsurdLength { claimed } => format!("length {claimed}"),
-            Self::LengthMismatch { first, second } => format!("block length {first} != {second}"),
-            Self::BadByteOrder => "byte-order magic".to_owned(),
-            Self::NoSection => "no section header".to_owned(),
-            Self::Version { major, minor } => format!("version {major}.{minor}"),
-            Self::Zeros => "zeros".to_owned(),
+            Self::AbsurdLength { claimed } => vec![("reason.length", claimed.into())],
+            Self::LengthMismatch { first, second } => {
+                vec![("reason.block_length", first.into()), ("reason.block_length_end", second.into())]
+            }
+            Self::BadByteOrder => vec![("reason.byte_order", 0)],
+            Self::NoSection => vec![("reason.no_section", 0)],
+            Self::Version { major, minor } => {
+                vec![("reason.version", major.into()), ("reason.version_minor", minor.into())]
+            }
+            Self::Zeros => vec![("reason.zeros", 0)],
         }
     }
 }

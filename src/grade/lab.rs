@@ -180,7 +180,10 @@ impl Library {
     pub fn lab(&self, name: &str) -> Result<Lab, Error> {
         let path = Path::new(name);
         // An id is never taken for a folder that happens to be called so, unless it is one with a rubric.
-        let found = if !is_lab_id(name) || path.join(RUBRIC_FILE).is_file() {
+        let has_rubric = path.join(RUBRIC_FILE).is_file();
+        // What is neither an id nor there at all was meant as a name: `LAB`, or one in capitals.
+        let is_nothing = path.components().count() == 1 && !path.exists();
+        let found = if has_rubric || !(is_lab_id(name) || is_nothing) {
             Some(Lab::read(path))
         } else {
             self.find(name)?.map(|listed| match &listed.folder {
@@ -199,7 +202,7 @@ impl Library {
             }
             None => {
                 let known: Vec<_> = self.list()?.into_iter().map(|lab| lab.id).collect();
-                let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+                let near = nearest(&name.to_lowercase(), known.iter().map(String::as_str)).map(str::to_owned);
                 Err(Error::NoLab { name: name.to_owned(), near, known })
             }
         }

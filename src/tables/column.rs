@@ -51,8 +51,8 @@ impl TableDef {
         for name in names {
             let Some(at) = self.columns.iter().position(|column| column.name == name) else {
                 let known: Vec<_> = self.columns.iter().map(|column| column.name).collect();
-                let hint = nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
-                return Err(Error::Usage(format!("table {} has no column {name}{hint}", self.name)));
+                let near = nearest(name, &known);
+                return Err(Error::NoColumn { table: self.name, name: name.to_owned(), near });
             };
             if order.contains(&at) {
                 return Err(Error::Usage(format!("column {name} is asked for twice")));

@@ -57,9 +57,7 @@ impl TableId {
     pub fn from_name(name: &str) -> Result<Self, crate::Error> {
         TABLES.into_iter().find(|table| table.name() == name).ok_or_else(|| {
             let known: Vec<_> = TABLES.iter().map(|table| table.name()).collect();
-            let hint =
-                super::column::nearest(name, &known).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
-            crate::Error::Usage(format!("there is no table {name}{hint}; the tables are {}", known.join(", ")))
+            crate::Error::NoTable { name: name.to_owned(), near: super::column::nearest(name, &known), known }
         })
     }
 

@@ -25,7 +25,8 @@ impl Lang {
 
 /// The sentence under `key`, with its `{placeholders}` filled in. An unknown key comes back as itself.
 ///
-/// `{count|packet|packets}` is the first form where `count` is 1, else the second.
+/// `{count|packet|packets}` is the first form where `count` is 1, else the second. `{Side}` is `{side}` where it begins a
+/// sentence: its first letter is a capital.
 pub fn say(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
     let Some(template) = table(lang).get(key) else { return key.to_owned() };
     let mut text = String::with_capacity(template.len() + 32);
@@ -35,6 +36,7 @@ pub fn say(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
         text.push_str(&rest[..open]);
         let (name, forms) = parts(&rest[open + 1..open + close]);
         let value = values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+        let value = value.or_else(|| capitalised(name, values));
         match (value, forms) {
             (Some(value), None) => text.push_str(&value),
             (Some(value), Some((one, other))) => text.push_str(if value == "1" { one } else { other }),
@@ -44,6 +46,16 @@ pub fn say(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
     }
     text.push_str(rest);
     text
+}
+
+/// The value of a placeholder that begins with a capital, so that the value is to begin with one.
+fn capitalised(name: &str, values: &[(&str, &dyn Display)]) -> Option<String> {
+    let mut letters = name.chars();
+    let first = letters.next().filter(char::is_ascii_uppercase)?;
+    let plain = format!("{}{}", first.to_ascii_lowercase(), letters.as_str());
+    let value = values.iter().find(|(known, _)| *known == plain)?.1.to_string();
+    let mut letters = value.chars();
+    Some(letters.next()?.to_uppercase().chain(letters).collect())
 }
 
 /// What a placeholder names, and its two forms, if it has them.
@@ -234,6 +246,18 @@ mod tests {
             spans,
             ["0 ns", "999 ns", "1.00 µs", "47.6 ms", "399 ms", "-20.0 ms", "2.28 s", "1.00 s", "12345 s"]
         );
+    }
+
+    #[test]
+    fn a_word_that_begins_a_sentence_has_a_capital() {
+        let side = say(Lang::En, "event.side.server", &[]);
+        let text = say(Lang::En, "event.reset.abort", &[("side", &side), ("count", &1), ("frame_no", &9)]);
+        assert!(text.starts_with("The server aborted"), "{text}");
+        let words = |key: &str| keys(key).iter().map(|rest| table(Lang::En)[&format!("{key}{rest}")].clone()).collect();
+        let events: Vec<String> = words("event.");
+        let wrong: Vec<_> =
+            events.iter().filter(|text| text.starts_with("{side}") || text.starts_with("{other}")).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
     }
 
     #[test]

@@ -142,6 +142,9 @@ impl Bench<'_> {
                     let why = if is_free { Why::NotHandedIn } else { Why::MissingInput };
                     return Ok(Found::open(why(name.clone())));
                 }
+                Presence::Unusable(why) => {
+                    return Ok(Found::open(Why::Unusable { name: name.clone(), why: why.clone() }));
+                }
                 Presence::Ambiguous => {
                     return Ok(Found::open(Why::Ambiguous { name: name.clone(), files: input.files.join(", ") }));
                 }

@@ -13,7 +13,7 @@ use crate::grade::lab::Lab;
 use crate::grade::report::{Both, FileFacts, QualityFinding, SubmissionFinding};
 use crate::grade::rubric::{Check, Rubric};
 use crate::grade::submission::{
-    Assigned, Content, InputAssignment, InputKind, InputSpec, Submission, SubmittedFile, assign,
+    Assigned, Content, InputAssignment, InputKind, InputSpec, Submission, SubmittedFile, Unusable, assign, unusable,
 };
 use crate::logs::{self, Log, LogError, LogKind};
 use crate::observe::Observer;
@@ -52,6 +52,8 @@ pub(super) struct InputState {
 pub(super) enum Presence {
     Present,
     Missing,
+    /// Something was handed in for it that cannot be used.
+    Unusable(Unusable),
     /// Several files could be it.
     Ambiguous,
     Unreadable {
@@ -92,7 +94,11 @@ pub(super) fn open(
             presence: Presence::Missing,
         };
         match &assigned.outcome {
-            Assigned::Missing { .. } => {}
+            Assigned::Missing { near } => {
+                if let Some(why) = unusable(spec, near, submission) {
+                    state.presence = Presence::Unusable(why);
+                }
+            }
             Assigned::Ambiguous { candidates } => {
                 state.files = candidates.iter().filter_map(name).collect();
                 state.presence = Presence::Ambiguous;

@@ -4,6 +4,7 @@ use crate::grade::lab::Lab;
 use crate::grade::needs;
 use crate::grade::report::{Both, Measured, OPTIONAL_INPUT, QualityFinding, Reason};
 use crate::grade::rubric::{Check, Op};
+use crate::grade::submission::Unusable;
 use crate::grade::units::{pair, readable};
 use crate::words::{Lang, say};
 
@@ -29,6 +30,11 @@ pub(super) enum Why {
         file: String,
         why: Both,
     },
+    /// What was handed in for the input cannot be it.
+    Unusable {
+        name: String,
+        why: Unusable,
+    },
     Unmet {
         need: String,
         finding: QualityFinding,
@@ -52,6 +58,7 @@ impl Why {
             Self::NotHandedIn(_) => OPTIONAL_INPUT,
             Self::Ambiguous { .. } => "ambiguous_input",
             Self::Unreadable { .. } => "unreadable_input",
+            Self::Unusable { .. } => "unusable_input",
             Self::Unmet { .. } => "unmet_need",
             Self::Damaged(_) => "damaged_capture",
             Self::NoRows => "no_rows",
@@ -69,7 +76,14 @@ impl Why {
 
     /// Whether what was handed in is at fault: nobody may gain by that unseen.
     pub fn is_defect(&self) -> bool {
-        matches!(self, Self::Ambiguous { .. } | Self::Unreadable { .. } | Self::Unmet { .. } | Self::Damaged(_))
+        matches!(
+            self,
+            Self::Ambiguous { .. }
+                | Self::Unreadable { .. }
+                | Self::Unusable { .. }
+                | Self::Unmet { .. }
+                | Self::Damaged(_)
+        )
     }
 
     /// Whether the check's query was answered, so that frames can be looked for.
@@ -92,6 +106,12 @@ pub(super) fn reason(why: &Why, lab: &Lab, titles: &Titles, check: &str) -> Reas
             Why::MissingInput(name) | Why::NotHandedIn(name) => say(lang, &key, &[("input", &input(lab, name, lang))]),
             Why::Ambiguous { name, files } => say(lang, &key, &[("input", &input(lab, name, lang)), ("files", files)]),
             Why::Unreadable { file, why } => say(lang, &key, &[("file", file), ("why", &why.get(lang))]),
+            Why::Unusable { name, why } => {
+                let key = if why.files.is_empty() { "grade.reason.unopened_input" } else { key.as_str() };
+                let because = if lang == Lang::Zh { &why.zh } else { &why.en };
+                let files = why.files.join(&say(lang, "grade.and", &[]));
+                say(lang, key, &[("input", &input(lab, name, lang)), ("files", &files), ("why", because)])
+            }
             Why::Unmet { need, finding } => {
                 let need = say(lang, &needs::words_key(need), &[("code", need)]);
                 let values: &[(&str, &dyn std::fmt::Display)] = &[
@@ -141,6 +161,10 @@ pub(super) fn hint(why: &Why, lab: &Lab, titles: &Titles) -> Option<Both> {
             say(lang, key, &[("input", &input(lab, name, lang)), ("kind", &kind), ("patterns", &patterns)])
         }
         Why::Unreadable { .. } => say(lang, "grade.reason.unreadable_input_hint", &[]),
+        Why::Unusable { name, .. } => {
+            let values: &[(&str, &dyn std::fmt::Display)] = &[("input", &input(lab, name, lang))];
+            say(lang, "grade.reason.unusable_input_hint", values)
+        }
         Why::Unmet { .. } => say(lang, "grade.reason.unmet_need_hint", &[]),
         Why::Damaged(_) => say(lang, "grade.reason.damaged_capture_hint", &[]),
         Why::NoRows | Why::Null(_) => say(lang, "grade.reason.no_answer_hint", &[]),
@@ -158,6 +182,8 @@ pub(super) fn searched(why: &Why, lab: &Lab, check: &Check) -> String {
             })
         }
         Why::Unreadable { file, .. } => file.clone(),
+        Why::Unusable { name, why } if why.files.is_empty() => searched(&Why::MissingInput(name.clone()), lab, check),
+        Why::Unusable { why, .. } => why.files.join(", "),
         Why::Unmet { need, finding } => format!("{}: {need}", finding.input),
         Why::DependsOn { check, .. } => format!("check {check}"),
         _ => check.sql.trim().to_owned(),

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::wrap::printable;
 use crate::grade::report::{
-    Counted, Evidence, Item, Measured, OPTIONAL_INPUT, Reason, Report, is_time, points_text, time_text,
+    Counted, Evidence, Item, Measured, OPTIONAL_INPUT, Reason, Report, SubmissionFinding, is_time, points_text,
+    time_text,
 };
 use crate::grade::rubric::{Op, Outcome, Visibility, bound_names};
 use crate::grade::units::{Unit, exact, pair, readable};
@@ -151,7 +152,7 @@ impl View {
                 .submission
                 .findings
                 .iter()
-                .map(|one| finding(&one.severity, one.file.clone().unwrap_or_default(), one.message.get(lang)))
+                .map(|one| finding(&one.severity, place(one, lang), one.message.get(lang)))
                 .collect(),
             quality: report
                 .capture_quality
@@ -168,6 +169,12 @@ impl View {
             rubric_sha256: report.rubric.sha256.clone(),
         }
     }
+}
+
+/// The file that a finding is of, where its sentence does not name it.
+fn place(finding: &SubmissionFinding, lang: Lang) -> String {
+    let file = finding.file.clone().unwrap_or_default();
+    if finding.message.get(lang).contains(&file) { String::new() } else { file }
 }
 
 fn percent((score, max): (Decimal, Decimal)) -> Option<f64> {
@@ -334,7 +341,16 @@ fn table(evidence: &[Evidence], lang: Lang) -> Option<Table> {
         head.iter().map(|column| row.get(column).map_or(String::new(), |value| cell(one, column, value))).collect()
     };
     let rows = evidence.iter().flat_map(|one| one.rows.iter().map(|values| row(one, values)).collect::<Vec<_>>());
-    Some(Table { rows: rows.collect(), head })
+    let rows = rows.collect();
+    Some(Table { rows, head: head.iter().map(|column| heading(column).to_owned()).collect() })
+}
+
+/// A column's name as a heading: without its unit where the cells have one that suits them, "3.48 s" of `duration_ns`.
+fn heading(column: &str) -> &str {
+    match (Unit::of_column(column), column.rsplit_once('_')) {
+        (Some(unit), Some((name, _))) if unit.is_time() => name,
+        _ => column,
+    }
 }
 
 /// Seconds since the first frame, as Wireshark shows them.

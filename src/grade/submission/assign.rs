@@ -3,6 +3,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::finding::SubmissionFinding;
+use super::names::is_capture_name;
 use super::{FileKind, Submission, SubmittedFile};
 use crate::capture::Severity;
 use crate::logs::LogKind;
@@ -24,6 +25,24 @@ impl InputSpec {
         let is_plain = |pattern: &&String| !pattern.contains(['*', '?', '[', '{']);
         let names = self.patterns.iter().filter(is_plain).map(|pattern| pattern.to_lowercase());
         names.chain([self.name.to_lowercase()]).any(|name| name == stem.to_lowercase())
+    }
+
+    pub(super) fn names(&self) -> Names<'_> {
+        let matchers = self.patterns.iter().filter_map(|pattern| matcher(pattern).ok()).collect();
+        Names { input: self, matchers }
+    }
+}
+
+/// The names that an input's file may have.
+pub(super) struct Names<'a> {
+    input: &'a InputSpec,
+    matchers: Vec<GlobMatcher>,
+}
+
+impl Names<'_> {
+    /// Whether a file's own name, or `name`, which may be longer, is one.
+    pub(super) fn fit(&self, base_name: &str, name: &str) -> bool {
+        self.input.is_called(stem(base_name)) || self.matchers.iter().any(|matcher| matcher.is_match(name))
     }
 }
 
@@ -125,7 +144,11 @@ pub fn assign(inputs: &[InputSpec], submission: &Submission) -> Assignment {
         })
         .collect();
     let (fitting, passed_over) = exact(inputs, files, fitting);
-    let mut solver = Solver { inputs, files, fitting, chosen: vec![None; inputs.len()], findings: Vec::new() };
+    let is_printed = |file: &SubmittedFile| {
+        submission.findings.iter().any(|finding| finding.code == "tcpdump_text" && finding.file == file.name)
+    };
+    let printed = files.iter().enumerate().filter(|(_, file)| is_printed(file)).map(|(at, _)| at).collect();
+    let mut solver = Solver { inputs, files, fitting, chosen: vec![None; inputs.len()], printed, findings: Vec::new() };
     solver.by_name();
     solver.by_kind();
     solver.say_passed_over(&passed_over);
@@ -138,11 +161,9 @@ fn named(input: &InputSpec, files: &[SubmittedFile]) -> Vec<usize> {
     if input.patterns.is_empty() {
         return (0..files.len()).collect();
     }
-    let matchers: Vec<_> = input.patterns.iter().filter_map(|pattern| matcher(pattern).ok()).collect();
+    let names = input.names();
     let by = |name: fn(&SubmittedFile) -> &str| -> Vec<usize> {
-        let fits = |file: &SubmittedFile| {
-            input.is_called(stem(file.base_name())) || matchers.iter().any(|matcher| matcher.is_match(name(file)))
-        };
+        let fits = |file: &SubmittedFile| names.fit(file.base_name(), name(file));
         files.iter().enumerate().filter(|(_, file)| fits(file)).map(|(at, _)| at).collect()
     };
     let own = by(SubmittedFile::base_name);
@@ -186,6 +207,8 @@ struct Solver<'a> {
     /// For each input, the files that fit by name and kind.
     fitting: Vec<Vec<usize>>,
     chosen: Vec<Option<usize>>,
+    /// Files that hold what tcpdump printed on the screen.
+    printed: Vec<usize>,
     findings: Vec<SubmissionFinding>,
 }
 
@@ -295,7 +318,24 @@ impl Solver<'_> {
         }
     }
 
-    fn finish(mut self, named: &[Vec<usize>]) -> Assignment {
+    /// Whether a file whose name fits inputs of several kinds was meant for one of this kind. A name like a capture's says
+    /// so, and any other that it is no capture, unless it is what tcpdump printed.
+    fn is_meant(&self, file: usize, kind: InputKind, named: &[Vec<usize>]) -> bool {
+        let fits = |is_capture: bool| {
+            let of_kind = |input: &InputSpec| (input.kind == InputKind::Capture) == is_capture;
+            self.inputs
+                .iter()
+                .zip(named)
+                .any(|(input, named)| of_kind(input) && !input.patterns.is_empty() && named.contains(&file))
+        };
+        let Some(submitted) = self.files.get(file).filter(|_| fits(true) && fits(false)) else { return true };
+        let is_text = matches!(submitted.kind, FileKind::Text | FileKind::Log(_));
+        let has_ending = submitted.base_name().contains('.');
+        let is_capture = is_capture_name(&submitted.name) || !has_ending && !is_text || self.printed.contains(&file);
+        is_capture == (kind == InputKind::Capture)
+    }
+
+    fn finish(mut self, named_by: &[Vec<usize>]) -> Assignment {
         let inputs = self.inputs;
         let mut assigned = Vec::with_capacity(inputs.len());
         for (at, input) in inputs.iter().enumerate() {
@@ -303,10 +343,12 @@ impl Solver<'_> {
                 Some(file) => Assigned::File(file),
                 None => {
                     let candidates = self.open(at);
-                    let near: Vec<usize> = match named.get(at) {
+                    let near: Vec<usize> = match named_by.get(at) {
                         // A file that serves as another input is no failed try at this one.
                         Some(named) if !input.patterns.is_empty() => {
-                            named.iter().copied().filter(|file| !self.is_used(*file)).collect()
+                            let is_try =
+                                |file: &usize| !self.is_used(*file) && self.is_meant(*file, input.kind, named_by);
+                            named.iter().copied().filter(is_try).collect()
                         }
                         _ => Vec::new(),
                     };
@@ -356,7 +398,7 @@ impl Solver<'_> {
     }
 }
 
-fn kind_key(kind: FileKind) -> &'static str {
+pub(super) fn kind_key(kind: FileKind) -> &'static str {
     match kind {
         FileKind::Capture => "submission.kind.capture",
         FileKind::Log(kind) => input_key(InputKind::Log(kind)),
@@ -366,7 +408,7 @@ fn kind_key(kind: FileKind) -> &'static str {
     }
 }
 
-fn input_key(kind: InputKind) -> &'static str {
+pub(super) fn input_key(kind: InputKind) -> &'static str {
     match kind {
         InputKind::Capture => "submission.kind.capture",
         InputKind::Text => "submission.kind.text",

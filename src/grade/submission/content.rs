@@ -48,7 +48,7 @@ pub(super) fn look(input: Input, name: &str, observer: &mut dyn Observer) -> Loo
         Err(Error::Io { source, .. }) => unreadable(name, &source),
         Err(error) => Looked::with(
             FileKind::Other,
-            SubmissionFinding::error("unreadable", name).detail("reason", error.message(crate::Lang::En)),
+            SubmissionFinding::error("unreadable", name).said("reason", |lang| error.message(lang)),
         ),
     }
 }
@@ -77,8 +77,8 @@ fn capture(mut reader: Reader, name: &str) -> Looked {
         Ok(Some(window)) => !window.records.is_empty(),
         Ok(None) => false,
         Err(error) => {
-            let reason = error.message(crate::Lang::En);
-            looked.findings.push(SubmissionFinding::error("unreadable", name).detail("reason", reason));
+            let finding = SubmissionFinding::error("unreadable", name);
+            looked.findings.push(finding.said("reason", |lang| error.message(lang)));
             return looked;
         }
     };

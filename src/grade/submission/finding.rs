@@ -22,6 +22,8 @@ enum Detail {
     Text(String),
     /// A sentence of its own, by key.
     Words(&'static str),
+    /// One that was said already, in English and Chinese.
+    Said(String, String),
 }
 
 impl SubmissionFinding {
@@ -51,6 +53,11 @@ impl SubmissionFinding {
         self
     }
 
+    pub(super) fn said(mut self, name: &'static str, say: impl Fn(Lang) -> String) -> Self {
+        self.details.push((name, Detail::Said(say(Lang::En), say(Lang::Zh))));
+        self
+    }
+
     pub(super) fn words(mut self, name: &'static str, key: &'static str) -> Self {
         self.details.push((name, Detail::Words(key)));
         self
@@ -64,6 +71,7 @@ impl SubmissionFinding {
             .iter()
             .map(|(name, detail)| match detail {
                 Detail::Text(text) => (*name, text.clone()),
+                Detail::Said(en, zh) => (*name, if lang == Lang::Zh { zh } else { en }.clone()),
                 Detail::Words(key) => (*name, words::say(lang, key, &[("path", &self.file)])),
             })
             .collect();

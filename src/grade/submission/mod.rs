@@ -9,6 +9,7 @@ mod content;
 mod finding;
 mod folder;
 mod names;
+mod unusable;
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -26,6 +27,7 @@ use crate::observe::Observer;
 pub use assign::{Assigned, Assignment, InputAssignment, InputKind, InputSpec, assign, check_pattern};
 pub use finding::SubmissionFinding;
 pub use folder::{children, may_be_class};
+pub use unusable::{Unusable, unusable};
 
 /// Bytes that are read before the observer is asked again.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -142,7 +144,7 @@ pub fn read(path: &Path, limits: &SubmissionLimits, observer: &mut dyn Observer)
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
     if !metadata.is_dir() && !metadata.is_file() {
         // A pipe would be waited for without end.
-        return Err(Error::Usage(format!("{}: is neither a folder nor a file", path.display())));
+        return Err(Error::Usage(format!("{} is neither a folder nor a file", path.display())));
     }
     let mut collector = Collector::new(limits, observer);
     if metadata.is_dir() {

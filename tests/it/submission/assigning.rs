@@ -1,7 +1,9 @@
 //! Which file is which input.
 
 use wirelab::Lang;
-use wirelab::grade::submission::{Assigned, Assignment, InputKind, InputSpec, Submission, assign, check_pattern};
+use wirelab::grade::submission::{
+    Assigned, Assignment, InputKind, InputSpec, Submission, assign, check_pattern, unusable,
+};
 
 use super::{capture, log, other_capture, unpacked, zip_of};
 
@@ -211,4 +213,59 @@ fn of_several_files_the_one_that_is_called_as_asked_is_taken_and_the_others_are_
     let handed_in = submission(&files);
     let found = assign(&inputs[1..], &handed_in);
     assert_eq!(outcomes(&found, &handed_in), ["ambiguous [\"a/mtu9000.pcap\", \"b/mtu9000.pcap\"]"]);
+}
+
+/// The inputs of a lab with a log beside each capture, under the same names.
+fn captures_and_logs() -> Vec<InputSpec> {
+    let log = |name: &str, pattern: &str| InputSpec { required: false, ..input(name, "iperf3", &[pattern]) };
+    [two_captures().to_vec(), vec![log("log_standard", "*1500*"), log("log_jumbo", "*9000*")]].concat()
+}
+
+#[test]
+fn a_file_that_is_no_capture_was_a_try_at_the_capture_and_not_at_the_log_of_the_same_name() {
+    let inputs = captures_and_logs();
+    let files: [(&str, &[u8]); 3] = [
+        ("mtu1500.pcap", b"my notes\n"),
+        ("mtu9000.pcap", &[0x91, 0, 0xff].repeat(100)),
+        ("mtu9000.json", b"{\"no\": \"iperf3\"}\n"),
+    ];
+    let submission = submission(&files);
+    let found = assign(&inputs, &submission);
+    assert_eq!(
+        outcomes(&found, &submission),
+        ["missing [\"mtu1500.pcap\"]", "missing [\"mtu9000.pcap\"]", "missing []", "missing [\"mtu9000.json\"]"]
+    );
+    let wrong: Vec<_> = found.findings.iter().filter(|finding| finding.code == "wrong_kind").collect();
+    let wrong: Vec<_> = wrong.iter().map(|finding| finding.file.as_str()).collect();
+    assert_eq!(wrong, ["mtu1500.pcap", "mtu9000.pcap", "mtu9000.json"]);
+    let why = |at: usize| {
+        let Assigned::Missing { near } = &found.inputs[at].outcome else { panic!("{found:?}") };
+        unusable(&inputs[at], near, &submission)
+    };
+    let text = why(0).unwrap();
+    assert_eq!(text.files, ["mtu1500.pcap"]);
+    assert!(text.en.starts_with("mtu1500.pcap is no capture: it is a text file."), "{text:?}");
+    assert!(text.zh.starts_with("mtu1500.pcap 不是抓包文件：它是文本文件。"), "{text:?}");
+    assert!(why(1).unwrap().en.contains("no known kind"), "{found:?}");
+    assert_eq!(why(2), None);
+    assert_eq!(why(3).unwrap().en, "mtu9000.json is text, not output of iperf3.");
+}
+
+#[test]
+fn what_tcpdump_printed_was_a_try_at_the_capture_whatever_its_ending() {
+    let line = "10:00:00.000000 IP 10.0.0.1.5201 > 10.0.0.2.40000: Flags [S], seq 1, win 64240, length 0\n".repeat(8);
+    let submission = submission(&[("mtu1500.txt", line.as_bytes()), ("mtu9000.pcap", &capture())]);
+    let found = assign(&captures_and_logs(), &submission);
+    assert_eq!(outcomes(&found, &submission)[0], "missing [\"mtu1500.txt\"]");
+    assert_eq!(outcomes(&found, &submission)[2], "missing []");
+}
+
+#[test]
+fn an_archive_that_was_not_opened_may_hold_what_is_missing() {
+    let submission = submission(&[("lab.rar", b"Rar!\x1a\x07\x01\x00rest")]);
+    let inputs = captures_and_logs();
+    let why = unusable(&inputs[0], &[], &submission).unwrap();
+    assert!(why.files.is_empty() && why.en.contains("lab.rar is a RAR archive"), "{why:?}");
+    // What need not be handed in is not looked for there.
+    assert_eq!(unusable(&inputs[2], &[], &submission), None);
 }
