@@ -60,6 +60,26 @@ fn a_mirror_port_that_shows_every_frame_twice_resends_nothing() {
     assert!(tables.column(TcpTable, "ws_retransmission").iter().filter(|is| **is == Value::Bool(true)).count() >= 10);
 }
 
+/// What is remembered does not depend on hashes, which differ from run to run.
+#[test]
+fn every_copy_is_found_that_comes_within_a_tenth_of_a_second_also_on_a_fast_link() {
+    let packet =
+        |number: u32| Tcp::new(CLIENT, SERVER, 1 + number, 1, 1).id(number as u16).at(i64::from(number) * 1_000).bytes;
+    // One connection, a packet each microsecond, and each once more behind a router 12 ms later.
+    let (count, delay) = (30_000, 12_000);
+    let mut packets = Vec::new();
+    for at in 0..count + delay {
+        if at < count {
+            packets.push(Packet { bytes: packet(at), time_ns: i64::from(at) * 1_000 });
+        }
+        if let Some(copied) = at.checked_sub(delay) {
+            packets.push(Packet { bytes: routed(&packet(copied)), time_ns: i64::from(at) * 1_000 + 300 });
+        }
+    }
+    let tables = Tables::bytes(pcap(&packets));
+    assert_eq!(tables.column(Packets, "duplicate_kind").iter().filter(|kind| **kind != Value::Null).count(), 30_000);
+}
+
 #[test]
 fn a_packet_seen_on_two_interfaces_belongs_to_a_flow_on_each() {
     let both: Vec<_> = transfer().iter().flat_map(|packet| [(0, packet.clone()), (1, later(packet, 2_000))]).collect();
