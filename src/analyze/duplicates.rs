@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::moment::Moment;
 use super::recent::Recent;
 
 /// A copy comes at most this long after its original: delays of mirror ports, bridges and routers on the way.
@@ -76,15 +75,14 @@ impl CopyFinder {
     }
 
     /// Forgets what no copy may come of any more.
-    pub fn forget(&mut self, now: Moment) {
-        let oldest = Moment { ns: now.ns.saturating_sub(COPY_NS), frame: now.frame.saturating_sub(COPY_FRAMES) };
-        self.seen.forget_before(oldest);
+    pub fn forget(&mut self, frame: u64) {
+        self.seen.forget_before(frame.saturating_sub(COPY_FRAMES));
     }
 
     /// Notes a packet; says whether it is a copy of an earlier one of the same file. `hash` identifies the packet: two
-    /// packets with one hash are one.
-    pub fn on_packet(&mut self, hash: u64, has_id: bool, sighting: Sighting, now: Moment) -> Option<Copy> {
-        self.forget(now);
+    /// packets with one hash are one. `frame`: its running number over all files.
+    pub fn on_packet(&mut self, hash: u64, has_id: bool, sighting: Sighting, frame: u64) -> Option<Copy> {
+        self.forget(frame);
         // The first sighting is the original of all later ones, so it stays; a closer match in kind is not looked for.
         let original = self.seen.find(hash, |seen| {
             seen.file == sighting.file && sighting.time_ns.saturating_sub(seen.time_ns).saturating_abs() <= COPY_NS
@@ -95,7 +93,7 @@ impl CopyFinder {
             return (has_id || kind != CopyKind::SameInterface)
                 .then_some(Copy { of_frame_no: original.frame_no, kind });
         }
-        self.seen.add(hash, now, sighting);
+        self.seen.add(hash, frame, sighting);
         None
     }
 }
@@ -196,48 +194,41 @@ mod tests {
     #[test]
     fn a_copy_names_its_original_and_how_it_differs() {
         let mut finder = CopyFinder::default();
-        assert_eq!(finder.on_packet(7, true, at(1, 0), Moment::default()), None);
+        assert_eq!(finder.on_packet(7, true, at(1, 0), 0), None);
         let copy = |of_frame_no, kind| Some(Copy { of_frame_no, kind });
-        assert_eq!(finder.on_packet(7, true, at(2, 10), Moment::default()), copy(1, CopyKind::SameInterface));
+        assert_eq!(finder.on_packet(7, true, at(2, 10), 0), copy(1, CopyKind::SameInterface));
         assert_eq!(
-            finder.on_packet(7, true, Sighting { interface: 1, ..at(3, 20) }, Moment::default()),
+            finder.on_packet(7, true, Sighting { interface: 1, ..at(3, 20) }, 0),
             copy(1, CopyKind::OtherInterface)
         );
-        assert_eq!(
-            finder.on_packet(7, true, Sighting { ttl: 63, ..at(4, 30) }, Moment::default()),
-            copy(1, CopyKind::RouterHop)
-        );
-        assert_eq!(
-            finder.on_packet(7, true, Sighting { tunnels: 1, ..at(5, 40) }, Moment::default()),
-            copy(1, CopyKind::Tunnel)
-        );
-        assert_eq!(finder.on_packet(8, true, at(6, 50), Moment::default()), None);
+        assert_eq!(finder.on_packet(7, true, Sighting { ttl: 63, ..at(4, 30) }, 0), copy(1, CopyKind::RouterHop));
+        assert_eq!(finder.on_packet(7, true, Sighting { tunnels: 1, ..at(5, 40) }, 0), copy(1, CopyKind::Tunnel));
+        assert_eq!(finder.on_packet(8, true, at(6, 50), 0), None);
     }
 
     #[test]
     fn what_comes_much_later_or_in_another_file_is_no_copy() {
         let mut finder = CopyFinder::default();
-        finder.on_packet(7, true, at(1, 0), Moment::default());
-        assert_eq!(finder.on_packet(7, true, at(2, COPY_NS + 1), Moment::default()), None);
-        assert_eq!(finder.on_packet(7, true, Sighting { file: 1, ..at(1, 5) }, Moment::default()), None);
+        finder.on_packet(7, true, at(1, 0), 0);
+        assert_eq!(finder.on_packet(7, true, at(2, COPY_NS + 1), 0), None);
+        assert_eq!(finder.on_packet(7, true, Sighting { file: 1, ..at(1, 5) }, 0), None);
     }
 
     #[test]
     fn without_an_identification_only_a_copy_elsewhere_is_believed() {
         let mut finder = CopyFinder::default();
-        finder.on_packet(7, false, at(1, 0), Moment::default());
-        assert_eq!(finder.on_packet(7, false, at(2, 10), Moment::default()), None);
-        assert!(finder.on_packet(7, false, Sighting { ttl: 63, ..at(3, 20) }, Moment::default()).is_some());
+        finder.on_packet(7, false, at(1, 0), 0);
+        assert_eq!(finder.on_packet(7, false, at(2, 10), 0), None);
+        assert!(finder.on_packet(7, false, Sighting { ttl: 63, ..at(3, 20) }, 0).is_some());
     }
 
     #[test]
     fn a_packet_is_remembered_for_so_many_frames_whatever_its_hash() {
         for hash in [7, u64::MAX, 1 << 40] {
             let mut finder = CopyFinder::default();
-            let now = |frame| Moment { ns: 0, frame };
-            finder.on_packet(hash, true, at(1, 0), now(10));
-            assert!(finder.on_packet(hash, true, at(2, 5), now(10 + COPY_FRAMES)).is_some());
-            assert_eq!(finder.on_packet(hash, true, at(3, 6), now(11 + COPY_FRAMES)), None);
+            finder.on_packet(hash, true, at(1, 0), 10);
+            assert!(finder.on_packet(hash, true, at(2, 5), 10 + COPY_FRAMES).is_some());
+            assert_eq!(finder.on_packet(hash, true, at(3, 6), 11 + COPY_FRAMES), None);
         }
     }
 

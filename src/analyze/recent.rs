@@ -1,4 +1,4 @@
-//! The things of the last moments, found by hash: what a search for copies of packets remembers.
+//! The things of the last so many frames, found by hash: what a search for copies of packets remembers.
 //!
 //! The things lie one after the other in a ring, in the order they came; beside it a table of sets leads from a hash to places
 //! in the ring. Each set is one cache line, so that looking something up that is not there, and noting it, reads one line from
@@ -7,8 +7,6 @@
 //! to run.
 
 use std::collections::VecDeque;
-
-use super::moment::Moment;
 
 /// Places of one set.
 const WAYS: usize = 8;
@@ -32,7 +30,7 @@ struct Set([Place; WAYS]);
 #[derive(Clone, Copy, Debug)]
 struct Thing<T> {
     hash: u64,
-    came: Moment,
+    frame: u64,
     thing: T,
 }
 
@@ -54,9 +52,9 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Copy> Recent<T> {
-    /// Forgets what came before a frame or a time.
-    pub fn forget_before(&mut self, oldest: Moment) {
-        while self.ring.front().is_some_and(|known| known.came.frame < oldest.frame || known.came.ns < oldest.ns) {
+    /// Forgets what came before a frame.
+    pub fn forget_before(&mut self, frame: u64) {
+        while self.ring.front().is_some_and(|known| known.frame < frame) {
             self.ring.pop_front();
             self.first = self.first.wrapping_add(1);
         }
@@ -79,9 +77,9 @@ impl<T: Copy> Recent<T> {
         found.and_then(|at| self.ring.get(at)).map(|known| &known.thing)
     }
 
-    /// Adds a thing.
-    pub fn add(&mut self, hash: u64, came: Moment, thing: T) {
-        self.ring.push_back(Thing { hash, came, thing });
+    /// Adds a thing that came with a frame.
+    pub fn add(&mut self, hash: u64, frame: u64, thing: T) {
+        self.ring.push_back(Thing { hash, frame, thing });
         if self.ring.len() * PLACES_EACH > self.sets.len() * WAYS {
             let sets = (self.sets.len() * 2).max(FEWEST_SETS);
             self.sets.clear();
@@ -129,10 +127,6 @@ impl<T: Copy> Recent<T> {
 mod tests {
     use super::*;
 
-    fn frame(frame: u64) -> Moment {
-        Moment { ns: i64::MIN, frame }
-    }
-
     /// Hashes of which every ninth is like the one before.
     fn hash_of(number: u64) -> u64 {
         (number - u64::from(number % 9 == 0)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -142,24 +136,24 @@ mod tests {
     fn everything_is_found_for_so_many_frames_and_nothing_after_them() {
         let mut recent = Recent::default();
         for number in 1..=10_000_u64 {
-            recent.forget_before(frame(number.saturating_sub(500)));
-            recent.add(hash_of(number), frame(number), number);
+            recent.forget_before(number.saturating_sub(500));
+            recent.add(hash_of(number), number, number);
             let is = |number: u64| recent.find(hash_of(number), |found| *found == number) == Some(&number);
             assert!((number.saturating_sub(500).max(1)..=number).all(is) && (number <= 501 || !is(number - 501)));
         }
     }
 
     #[test]
-    fn times_count_as_well_and_memory_is_given_back() {
+    fn few_sets_are_full_and_memory_is_given_back() {
         let mut recent = Recent::default();
         for number in 1..=5_000_u64 {
-            recent.add(hash_of(number), Moment { ns: number as i64, frame: number }, number);
+            recent.add(hash_of(number), number, number);
         }
         assert!(recent.sets.len() * WAYS >= 5_000 * PLACES_EACH && recent.crowded.len() < 100);
-        recent.forget_before(Moment { ns: 4_990, frame: 0 });
+        recent.forget_before(4_990);
         assert_eq!(recent.find(hash_of(4_988), |_| true), None);
         assert_eq!(recent.find(hash_of(4_991), |_| true), Some(&4_991));
-        recent.forget_before(Moment { ns: 6_000, frame: 0 });
+        recent.forget_before(6_000);
         assert_eq!((recent.sets.capacity(), recent.ring.capacity()), (0, 0));
     }
 
@@ -167,11 +161,11 @@ mod tests {
     fn of_equal_ones_the_oldest_is_found() {
         let mut recent = Recent::default();
         for number in 0..8 {
-            recent.add(5, frame(number), number);
+            recent.add(5, number, number);
         }
         assert_eq!(recent.find(5, |_| true), Some(&0));
         assert_eq!(recent.find(5, |number| *number > 3), Some(&4));
-        recent.forget_before(frame(2));
+        recent.forget_before(2);
         assert_eq!(recent.find(5, |_| true), Some(&2));
     }
 
@@ -179,8 +173,8 @@ mod tests {
     fn running_numbers_may_wrap() {
         let mut recent = Recent { first: u32::MAX - 100, ..Recent::default() };
         for number in 1..400_u64 {
-            recent.forget_before(frame(number.saturating_sub(32)));
-            recent.add(hash_of(number), frame(number), number);
+            recent.forget_before(number.saturating_sub(32));
+            recent.add(hash_of(number), number, number);
             assert_eq!(recent.find(hash_of(number), |found| *found == number), Some(&number));
         }
     }

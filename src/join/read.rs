@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::analyze::{CopyFinder, CopyKind, Moment, Sighting};
+use crate::analyze::{CopyFinder, CopyKind, Sighting};
 use crate::capture::{Input, Reader, Record, Window};
 use crate::error::Error;
 use crate::flow::Endpoint;
@@ -196,8 +196,7 @@ impl Pool {
         };
         let has_id = frame.layers.has(Layers::IP_ID) && frame.ip_id != 0;
         // A second copy with the same headers on the same interface came over the wire twice: that is for the join to say.
-        let now = Moment { ns: side.last_ns.unwrap_or(time_ns), frame: side.frames };
-        let copy = copies.on_packet(key, has_id, sighting, now);
+        let copy = copies.on_packet(key, has_id, sighting, side.frames);
         if copy.is_some_and(|copy| copy.kind != CopyKind::SameInterface) {
             side.copies += 1;
             return;

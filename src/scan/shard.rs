@@ -194,7 +194,7 @@ impl Shard {
     pub fn process(&mut self, decoded: &Decoded<'_>, frames: &[u32], place: u32, needs: &ShardNeeds) {
         self.refs.clear();
         self.copies.clear();
-        self.copy_finder.forget(decoded.moment(0));
+        self.copy_finder.forget(decoded.first_frame);
         self.kept_before = self.keep.segments.len();
         for batch in frames.chunks(BATCH) {
             let packets = self.fetch_frames(decoded, batch, needs);
@@ -410,8 +410,8 @@ impl Shard {
         };
         self.refs.push(Belongs { flow, sender, numbers: is_numbered.then(|| FlowNumbers::of(state, sender)) });
         let copy = if needs.copies {
-            let now = decoded.moment(at as usize);
-            self.copy_finder.on_packet(packet.hash, packet.has_number, sighting_of(record, frame), now)
+            let frame_at = decoded.first_frame + u64::from(at);
+            self.copy_finder.on_packet(packet.hash, packet.has_number, sighting_of(record, frame), frame_at)
         } else {
             None
         };
