@@ -129,7 +129,7 @@ mod tests {
 
     /// Hashes of which every ninth is like the one before.
     fn hash_of(number: u64) -> u64 {
-        (number - u64::from(number % 9 == 0)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        (number - u64::from(number.is_multiple_of(9))).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     #[test]
