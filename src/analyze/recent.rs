@@ -13,6 +13,9 @@ const WAYS: usize = 8;
 /// Sets at first; there are always at least four places for each thing, so that few sets are full.
 const FEWEST_SETS: usize = 64;
 const PLACES_EACH: usize = 4;
+/// Places that are listed beside full sets at most. Hashes that are spread need a few; only things that are all under one hash
+/// need more, and each of them would be looked at for each packet.
+const MOST_CROWDED: usize = 64;
 
 /// Where in the ring something is: nowhere, once the ring is past it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -102,6 +105,9 @@ impl<T: Copy> Recent<T> {
             Some(place) => *place = noted,
             None => {
                 self.crowded.retain(|place| !is_free(place));
+                if self.crowded.len() == MOST_CROWDED {
+                    self.crowded.remove(0);
+                }
                 self.crowded.push(noted);
             }
         }
@@ -167,6 +173,16 @@ mod tests {
         assert_eq!(recent.find(5, |number| *number > 3), Some(&4));
         recent.forget_before(2);
         assert_eq!(recent.find(5, |_| true), Some(&2));
+    }
+
+    #[test]
+    fn very_many_under_one_hash_are_not_all_looked_at() {
+        let mut recent = Recent::default();
+        for number in 0..5_000 {
+            recent.add(5, number, number);
+        }
+        assert!(recent.crowded.len() <= MOST_CROWDED);
+        assert_eq!(recent.find(5, |number| *number == 4_999), Some(&4_999));
     }
 
     #[test]
