@@ -12,6 +12,7 @@
 
 mod collect;
 mod column;
+mod count;
 mod fault;
 mod functions;
 mod guard;

@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rusqlite::types::ToSqlOutput;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, ToSql};
 
 use super::collect::Collector;
 use super::column::Kind;
+use super::count::counted;
 use super::fault::{self, Fault, Known};
 use super::guard::{self, Guard, Reads, Relay, Stop};
 use super::source::{Part, Wanted};
@@ -104,6 +105,10 @@ impl Query<'_> {
             .map(|column| (column.name().to_owned(), column.decl_type().and_then(Kind::from_declared)))
             .collect();
         let mut collector = Collector::new(columns.into_iter());
+        if let Some(rows) = self.plain_count().filter(|_| self.database.limits.rows > 0) {
+            collector.push(guard, |_| Ok(ValueRef::Integer(rows))).map_err(|failure| self.failed(failure, true))?;
+            return collector.finish();
+        }
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|failure| self.failed(failure, true))? {
             if collector.rows() >= self.database.limits.rows {
@@ -115,6 +120,13 @@ impl Query<'_> {
             }
         }
         collector.finish()
+    }
+
+    /// The rows of a table, where that is all that is asked; the table must be loaded.
+    fn plain_count(&self) -> Option<i64> {
+        let (schema, table) = counted(self.sql)?;
+        let (_, slot) = self.resolve(schema, table)?;
+        i64::try_from(slot.table.get()?.rows()).ok()
     }
 
     fn connect(&self, reads: &Arc<Reads>) -> rusqlite::Result<Connection> {

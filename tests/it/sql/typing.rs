@@ -77,3 +77,20 @@ fn lists_are_json_and_blobs_are_shown_as_sql_writes_them() {
     assert_eq!(one(&database, "SELECT CAST(x'61ff' AS TEXT)"), text("a\u{fffd}"));
     assert_eq!(one(&database, "SELECT 1e999"), Value::Real(f64::INFINITY));
 }
+
+#[test]
+fn counting_a_whole_table_gives_what_sqlite_would_count() {
+    let database =
+        Memory::default().with("packets", packets(20_000, 7, 8_192)).with("none", packets(0, 7, 1)).database();
+    for (plain, walked, rows) in [
+        ("SELECT count(*) FROM packets", "SELECT count(*) FROM packets WHERE 1", 20_000),
+        ("select Count( * ) from PACKETS;", "select Count( * ) from PACKETS WHERE 1", 20_000),
+        ("SELECT count(*) AS n FROM none", "SELECT count(*) AS n FROM none WHERE 1", 0),
+        ("SELECT count(*) n FROM memory.packets", "SELECT count(*) n FROM memory.packets WHERE 1", 20_000),
+    ] {
+        let (plain, walked) = (table(&database, plain), table(&database, walked));
+        assert_eq!(plain.schema, walked.schema);
+        assert_eq!(plain.batches, walked.batches);
+        assert_eq!(plain.batches[0].column(0).as_primitive::<Int64Type>().values()[..], [rows]);
+    }
+}
