@@ -352,6 +352,9 @@ mod tests {
     use crate::capture::WINDOW_RECORDS;
     use crate::observe::Unobserved;
 
+    /// Frames that a row may wait for evidence: more than there are.
+    const LONG: u64 = 1 << 20;
+
     /// Segments of very many connections, in turn; now and then one comes twice or is missing.
     fn capture(connections: u32, rounds: u32, pause_us: u32) -> Vec<u8> {
         let mut file = Vec::new();
@@ -390,10 +393,11 @@ mod tests {
         file
     }
 
-    fn rows(bytes: &[u8], most_segments: usize, most_idle: usize) -> Vec<(TableId, RecordBatch)> {
+    fn rows(bytes: &[u8], most_segments: usize, most_idle: usize, hold_frames: u64) -> Vec<(TableId, RecordBatch)> {
         let tables = [TableId::Packets, TableId::Tcp, TableId::TcpFlows, TableId::TcpEvents, TableId::CaptureQuality];
         let requests = tables.map(ScanRequest::new);
-        let options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
+        let mut options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
+        options.limits.hold_frames = hold_frames;
         let mut engine = Engine::new(vec![Input::Bytes(bytes.into())], &options, &requests).unwrap();
         engine.core.most_segments = most_segments;
         engine.core.shards.iter_mut().for_each(|shard| shard.keep_idle(most_idle));
@@ -410,8 +414,8 @@ mod tests {
     #[test]
     fn the_rows_are_the_same_however_many_segments_are_followed_at_a_time() {
         let file = capture(2_000, 25, 0);
-        let apart = rows(&file, WINDOW_RECORDS / 2, usize::MAX);
-        let joined = rows(&file, 8 * WINDOW_RECORDS, usize::MAX);
+        let apart = rows(&file, WINDOW_RECORDS / 2, usize::MAX, LONG);
+        let joined = rows(&file, 8 * WINDOW_RECORDS, usize::MAX, LONG);
         let of = |table| apart.iter().filter(|(other, _)| *other == table).count();
         assert!(of(TableId::Packets) > 45_000 && of(TableId::TcpFlows) == 2_000, "{}", of(TableId::TcpFlows));
         assert_same(&apart, &joined);
@@ -421,9 +425,20 @@ mod tests {
     fn the_rows_are_the_same_whether_quiet_connections_are_packed_or_not() {
         // Every connection is quiet for three seconds between its segments: packed after each of them, and unpacked again.
         let file = capture(700, 25, 3_000_000);
-        let at_work = rows(&file, WINDOW_RECORDS / 2, usize::MAX);
-        let packed = rows(&file, WINDOW_RECORDS / 2, 0);
+        let at_work = rows(&file, WINDOW_RECORDS / 2, usize::MAX, LONG);
+        let packed = rows(&file, WINDOW_RECORDS / 2, 0, LONG);
         assert_same(&at_work, &packed);
+    }
+
+    #[test]
+    fn the_rows_are_the_same_whether_busy_connections_are_packed_or_not() {
+        // Rows of all of them wait all the time; with the shorter hold most come out while their connections are packed.
+        let file = capture(2_000, 25, 0);
+        for hold_frames in [LONG, 1_500, 20_000] {
+            let at_work = rows(&file, WINDOW_RECORDS / 2, usize::MAX, hold_frames);
+            let packed = rows(&file, WINDOW_RECORDS / 2, 0, hold_frames);
+            assert_same(&at_work, &packed);
+        }
     }
 
     fn assert_same(one: &[(TableId, RecordBatch)], other: &[(TableId, RecordBatch)]) {

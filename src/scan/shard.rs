@@ -252,6 +252,7 @@ impl Shard {
         self.next_row += self.keep.segments.len() as u64;
         if needs.verdicts {
             self.verdicts.expire(now, &needs.hold, &mut self.judgements);
+            self.verdicts.make_room(self.flows.flows.len(), &needs.hold);
             self.rest_connections();
         }
     }

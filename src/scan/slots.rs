@@ -112,7 +112,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Slots<T> {
         self.attic.keep_in_memory(most);
     }
 
-    /// Puts a state to rest.
+    /// Puts a state to rest, where it can be packed and is not there already.
     pub fn rest(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index)
             && let Slot::Live(state) = slot

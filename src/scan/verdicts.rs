@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::attic::AtticFile;
+use super::route::SHARDS;
 use super::slots::Slots;
 use crate::analyze::segment::{FIN, RST, Segment};
 use crate::analyze::{
@@ -25,6 +26,15 @@ const CLOSED_NS: i64 = 200_000_000;
 /// So many quiet connections of a shard may stay at work: packing and unpacking takes longer than so little memory is worth.
 const IDLE_AT_WORK: usize = 128;
 
+/// What the states of a shard's connections may take after its segments were followed: with what else a run needs, all shards stay
+/// under 1 GiB however many connections are open at a time. With more of them states are packed and unpacked all the time.
+const STATE_BYTES: usize = (730 << 20) / SHARDS;
+/// Measured: of a connection at work, and of a flow at rest with all that is kept of it.
+const LIVE_BYTES: usize = 8_200;
+const REST_BYTES: usize = 580;
+/// At least so many of a shard stay at work.
+const FEWEST_AT_WORK: usize = 128;
+
 /// Bits of [`Live::ends`]: FIN of either end, RST of any.
 const BOTH_FINS: u8 = 3;
 const RESET: u8 = 4;
@@ -41,7 +51,6 @@ struct Live {
     last_ns: i64,
     /// What has ended it so far.
     ends: u8,
-    #[serde(skip)]
     is_active: bool,
     /// It is among the idle ones.
     #[serde(skip)]
@@ -81,6 +90,12 @@ impl Live {
         if is_over(self.ends) { CLOSED_NS } else { QUIET_NS }
     }
 
+    /// Nothing waits any more: what is told of it is told without unpacking the rest.
+    fn sum_up(&mut self) {
+        self.is_active = false;
+        self.summary = Some(Box::new(self.connection.summary()));
+    }
+
     fn finish_story(&mut self) {
         if let Some(story) = &mut self.story {
             story.finish(&self.connection.summary());
@@ -96,12 +111,18 @@ pub(super) struct StoryPlace {
     pub is_copy: bool,
 }
 
+/// A flow heard of lately, or with rows that wait.
+struct Active {
+    flow: u32,
+    /// Where rows of it wait although it is at rest: when it is to be looked at.
+    due: Option<Moment>,
+}
+
 /// By flow index of the shard.
 #[derive(Default)]
 pub(super) struct Verdicts {
     slots: Slots<Live>,
-    /// Flows heard of lately, or with rows that wait.
-    active: Vec<u32>,
+    active: Vec<Active>,
     /// Flows that have ended, and when.
     closed: VecDeque<(u32, i64)>,
     /// Quiet flows at work, in the order in which they became so; some may have been heard of since.
@@ -134,7 +155,7 @@ impl Verdicts {
         live.last_ns = segment.at.ns;
         if !live.is_active {
             live.is_active = true;
-            self.active.push(flow);
+            self.active.push(Active { flow, due: None });
         }
         if segment.flags & (FIN | RST) != 0 {
             let was_over = is_over(live.ends);
@@ -179,6 +200,7 @@ impl Verdicts {
     pub fn on_icmp_too_big(&mut self, flow: u32, time_ns: i64, sender: u8, seq: u32, mtu: u32) {
         if let Some(live) = self.slots.known(flow as usize) {
             live.connection.on_icmp_too_big(time_ns, sender, seq, mtu);
+            self.list_if_quiet(flow);
         }
     }
 
@@ -186,12 +208,30 @@ impl Verdicts {
     pub fn on_icmp_unreachable(&mut self, flow: u32, sender: u8, now: Mark) {
         if let Some(story) = self.slots.known(flow as usize).and_then(|live| live.story.as_mut()) {
             story.on_unreachable(sender, now);
+            self.list_if_quiet(flow);
         }
+    }
+
+    /// One that was brought back to work goes to rest again.
+    fn list_if_quiet(&mut self, flow: u32) {
+        if let Some(live) = self.slots.at_work(flow as usize)
+            && !live.is_active
+            && !std::mem::replace(&mut live.is_listed, true)
+        {
+            self.idle.push_back(flow);
+        }
+    }
+
+    /// The state of a connection that is at work, or of which rows wait.
+    fn not_done(&mut self, flow: u32) -> Option<&mut Live> {
+        let told = self.slots.start_at_rest::<Told>(flow as usize);
+        let is_waiting = told.is_some_and(|told| told.summary.is_none());
+        if is_waiting { Some(self.slots.live(flow as usize)) } else { self.slots.at_work(flow as usize) }
     }
 
     /// Something else than a segment is about to happen to a connection.
     pub fn catch_up(&mut self, flow: u32, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
-        if let Some(live) = self.slots.at_work(flow as usize) {
+        if let Some(live) = self.not_done(flow) {
             live.catch_up(now, limits, out);
         }
     }
@@ -216,7 +256,25 @@ impl Verdicts {
     /// The same at once, whenever it was done last.
     pub fn expire_all(&mut self, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
         let Self { slots, idle, active, .. } = self;
-        active.retain(|flow| look_at(slots, idle, *flow, now, limits, out));
+        active.retain_mut(|Active { flow, due }| {
+            if slots.at_work(*flow as usize).is_some() {
+                return look_at(slots, idle, *flow, now, limits, out);
+            }
+            let Some(due) = due else { return false };
+            if now.ns < due.ns && now.frame < due.frame {
+                return true;
+            }
+            let live = slots.live(*flow as usize);
+            live.catch_up(now, limits, out);
+            let is_waiting = live.connection.is_waiting();
+            if is_waiting {
+                *due = live.connection.due(limits);
+            } else {
+                live.sum_up();
+            }
+            slots.rest(*flow as usize);
+            is_waiting
+        });
         let frames = EXPIRE_EVERY_FRAMES.max(active.len() as u64 * EXPIRE_FRAMES_EACH);
         self.next_expiry =
             Some(Moment { ns: now.ns.saturating_add(EXPIRE_EVERY_NS), frame: now.frame.saturating_add(frames) });
@@ -239,16 +297,48 @@ impl Verdicts {
             if let Some(story) = &mut live.story {
                 story.rest();
             }
-            live.summary = Some(Box::new(live.connection.summary()));
+            live.sum_up();
             self.slots.rest(flow as usize);
             self.rested.push(flow);
         }
     }
 
+    /// Puts connections to rest until few enough are at work: those that were not heard of for longest, and not only quiet ones.
+    /// `flows`: how many the shard has.
+    pub fn make_room(&mut self, flows: usize, limits: &HoldLimits) {
+        let most = (STATE_BYTES.saturating_sub(flows * REST_BYTES) / LIVE_BYTES).max(FEWEST_AT_WORK);
+        #[cfg(test)]
+        let most = self.most_idle.unwrap_or(most);
+        let Self { slots, active, rested, .. } = self;
+        let Some(excess) = slots.at_work_count().checked_sub(most).filter(|excess| *excess > 0) else { return };
+        // A fourth more, so that it is not done all the time.
+        let at_work = active.iter().filter_map(|active| Some(slots.seen_at_work(active.flow as usize)?.last_ns));
+        let mut heard_ns: Vec<_> = at_work.collect();
+        let Some(last) = (excess + most / 4).min(heard_ns.len()).checked_sub(1) else { return };
+        let latest_ns = *heard_ns.select_nth_unstable(last).1;
+        active.retain_mut(|Active { flow, due }| {
+            let Some(live) = slots.at_work(*flow as usize).filter(|live| live.last_ns <= latest_ns) else {
+                return true;
+            };
+            let is_waiting = live.connection.is_waiting();
+            *due = is_waiting.then(|| live.connection.due(limits));
+            live.connection.shrink();
+            if let Some(story) = &mut live.story {
+                story.rest();
+            }
+            if !is_waiting {
+                live.sum_up();
+            }
+            slots.rest(*flow as usize);
+            rested.push(*flow);
+            is_waiting
+        });
+    }
+
     /// The connection is over: another one has taken its ports.
     pub fn finish_one(&mut self, flow: u32, now: Moment, limits: &HoldLimits, out: &mut Vec<(u64, Judgement)>) {
-        // Of one at rest no row waits, and its story ends when it is told.
-        if let Some(live) = self.slots.at_work(flow as usize) {
+        // The story of one at rest of which no row waits ends when it is told.
+        if let Some(live) = self.not_done(flow) {
             live.judge(out, |connection, out| connection.finish(now, limits, out));
             live.finish_story();
         }
@@ -259,6 +349,19 @@ impl Verdicts {
         for live in self.slots.each_at_work() {
             live.judge(out, |connection, out| connection.finish(now, limits, out));
         }
+        let Self { slots, active, .. } = self;
+        active.retain(|Active { flow, due }| {
+            if slots.at_work(*flow as usize).is_some() {
+                return true;
+            }
+            if due.is_some() {
+                let live = slots.live(*flow as usize);
+                live.judge(out, |connection, out| connection.finish(now, limits, out));
+                live.sum_up();
+                slots.rest(*flow as usize);
+            }
+            false
+        });
     }
 
     /// The capture is over.

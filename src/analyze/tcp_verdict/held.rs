@@ -65,8 +65,11 @@ impl HeldRow {
     /// Whether it has waited too long. A row that is acknowledged waits for what is due soon, by time and not by frames, or
     /// it would matter which of the two was looked at first; frames count only where time stands still.
     fn is_over(&self, now: Moment, limits: &HoldLimits) -> bool {
-        let rows = limits.rows.saturating_mul(if self.acked.is_some() { STANDSTILL } else { 1 });
-        now.is_beyond(self.since, &HoldLimits { rows, ..*limits })
+        now.is_beyond(self.since, &HoldLimits { rows: self.most_rows(limits), ..*limits })
+    }
+
+    fn most_rows(&self, limits: &HoldLimits) -> u64 {
+        limits.rows.saturating_mul(if self.acked.is_some() { STANDSTILL } else { 1 })
     }
 }
 
@@ -232,6 +235,26 @@ impl Held {
         let is_due = |row: &FreshRow| row.until_ns <= now.ns && is_acked(row.end) || now.is_beyond(row.since, limits);
         let is_over = |row: &HeldRow| now.ns >= self.next_ns || row.is_over(now, limits);
         self.fresh.front().is_some_and(is_due) || self.rows.front().is_some_and(is_over)
+    }
+
+    /// When [`Self::is_due`] will say so if nothing is heard until then: at this time or with this frame, whichever comes first.
+    pub fn due(&self, una: Option<u32>, limits: &HoldLimits) -> Moment {
+        let over = |since: Moment, rows: u64| Moment {
+            ns: since.ns.saturating_add(limits.time_ns).saturating_add(1),
+            frame: since.frame.saturating_add(rows).saturating_add(1),
+        };
+        let mut due = Moment { ns: i64::MAX, frame: u64::MAX };
+        if let Some(row) = self.fresh.front() {
+            due = over(row.since, limits.rows);
+            if una.is_some_and(|una| !before(una, row.end)) {
+                due.ns = due.ns.min(row.until_ns);
+            }
+        }
+        if let Some(row) = self.rows.front() {
+            let over = over(row.since, row.most_rows(limits));
+            due = Moment { ns: due.ns.min(over.ns).min(self.next_ns), frame: due.frame.min(over.frame) };
+        }
+        due
     }
 
     /// Gives out what is decided by now. `una`: acknowledged up to here; `None` if no ACK was ever seen.

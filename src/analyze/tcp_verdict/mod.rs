@@ -138,6 +138,12 @@ impl Connection {
         }
     }
 
+    /// When [`Self::settle`] may do something if no segment comes until then: at this time or with this frame.
+    pub fn due(&self, limits: &HoldLimits) -> Moment {
+        let [one, other] = [0, 1].map(|dir: usize| self.halves[dir].held.due(self.halves[dir].sender.una(), limits));
+        Moment { ns: one.ns.min(other.ns), frame: one.frame.min(other.frame) }
+    }
+
     /// Whether any row waits.
     pub fn is_waiting(&self) -> bool {
         self.halves.iter().any(|half| !half.held.is_empty())

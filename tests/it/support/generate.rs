@@ -192,6 +192,12 @@ pub fn udp(src: [u8; 4], dst: [u8; 4], ports: (u16, u16), payload_bytes: usize) 
     written(builder.udp(ports.0, ports.1), &vec![0x55; payload_bytes])
 }
 
+/// A SYN.
+pub fn syn(src: [u8; 4], dst: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
+    let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, src[3]], [2, 0, 0, 0, 1, dst[3]]).ipv4(src, dst, 64);
+    written(builder.tcp(ports.0, ports.1, 1_000, 64_000).syn(), &[])
+}
+
 /// A query of one of 40 clients for one of 6 names, or a response that fits one of them now and then.
 fn dns(numbers: &mut Numbers) -> Vec<u8> {
     let (client, name) = (numbers.below(40) as u8, b'a' + numbers.below(6) as u8);
