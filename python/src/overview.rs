@@ -1,9 +1,9 @@
 //! A capture at a glance, as a dictionary.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict, PyList};
 use wirelab::Overview;
-use wirelab::overview::Happening;
+use wirelab::overview::{Happening, RttCounts};
 
 use crate::cells;
 use crate::input::inputs;
@@ -58,6 +58,8 @@ pub fn to_py<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyAny
     all.set_item("pauses", pauses(py, seen)?)?;
     all.set_item("tunnels", tunnels(py, seen)?)?;
     all.set_item("probes", probes(py, seen)?)?;
+    all.set_item("dns", dns(py, seen)?)?;
+    all.set_item("udp_flows", udp_flows(py, seen)?)?;
     Ok(all.into_any())
 }
 
@@ -195,10 +197,38 @@ fn probes<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>>
         one.set_item("dst_ip", dst_ip)?;
         one.set_item("sent_count", counts.sent_count)?;
         one.set_item("lost_count", counts.lost_count)?;
-        one.set_item("rtt_min_ns", counts.rtt_min_ns)?;
-        one.set_item("rtt_mean_ns", counts.rtt_mean_ns())?;
-        one.set_item("rtt_max_ns", counts.rtt_max_ns)?;
+        set_rtts(&one, &counts.rtt)?;
         list.append(one)?;
     }
     Ok(list)
+}
+
+fn set_rtts(one: &Bound<'_, PyDict>, rtt: &RttCounts) -> PyResult<()> {
+    one.set_item("rtt_min_ns", rtt.min_ns)?;
+    one.set_item("rtt_mean_ns", rtt.mean_ns())?;
+    one.set_item("rtt_max_ns", rtt.max_ns)
+}
+
+fn dns<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (question, counts) in seen.dns.iter() {
+        let one = PyDict::new(py);
+        one.set_item("server_ip", &question.server_ip)?;
+        one.set_item("query_name", &question.name)?;
+        one.set_item("query_type", &question.record_type)?;
+        one.set_item("query_count", counts.query_count)?;
+        one.set_item("unanswered_count", counts.unanswered_count)?;
+        one.set_item("retry_count", counts.retry_count)?;
+        one.set_item("failures", counts.failures.iter().collect::<Vec<_>>().into_py_dict(py)?)?;
+        set_rtts(&one, &counts.rtt)?;
+        list.append(one)?;
+    }
+    Ok(list)
+}
+
+fn udp_flows<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("count", seen.udp_flow_count)?;
+    all.set_item("largest", cells::dicts(py, &seen.top_udp_flows)?)?;
+    Ok(all)
 }

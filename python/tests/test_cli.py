@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from conftest import PFC, PING, ROCE, TCP, VXLAN, Run, all_shown, frame_count
+from conftest import PFC, PING, ROCE, TCP, VXLAN, Run, all_shown, frame_count, sample
 
 import wirelab as wl
 from wirelab import _words
@@ -73,6 +73,18 @@ def test_info_for_programs_is_json_with_exact_times(wirelab: Run) -> None:
     assert seen["findings"] == [] and seen["probes"][0]["sent_count"] == cap.probes.num_rows
     opcodes = json.loads(wirelab("info", "--json", ROCE).stdout)["roce"]["opcodes"]
     assert sum(one["packets"] for one in opcodes) == wl.open(ROCE).roce.num_rows > 0
+
+
+def test_info_names_dns_questions_and_udp_flows(wirelab: Run) -> None:
+    out = wirelab("info", "--lang", "en", sample("vxlan-kubernetes/vxlan-kubernetes.pod.pcap")).stdout.decode()
+    lines = [line.split() for line in out.splitlines()]
+    assert ["web.default.svc.cluster.local", "A", "10.96.0.2", "24", "0", "0", "–"] in [line[:7] for line in lines]
+    assert ["web.default.svc.cluster.local", "AAAA", "10.96.0.2", "24", "0", "0", "NXDOMAIN", "24"] in [
+        line[:8] for line in lines
+    ]
+    assert "UDP flows" not in out
+    out = wirelab("info", "--lang", "zh", sample("udp-loss/udp-loss.pcap")).stdout.decode()
+    assert "UDP 流（1 条）" in out and "4.84 Mbit/s" in out and "DNS" not in out
 
 
 def test_words_of_both_languages_have_the_same_keys_and_placeholders() -> None:

@@ -147,6 +147,8 @@ def _tables(seen: Mapping[str, Any], lang: str) -> str:
         ("pause", "pauses", sum(one["pause_count"] + one["resume_count"] for one in seen["pauses"])),
         ("tunnels", "tunnelled", sum(one["packets"] for one in seen["tunnels"])),
         ("probes", "probes", sum(one["sent_count"] for one in seen["probes"])),
+        ("dns", "dns_queries", sum(one["query_count"] for one in seen["dns"])),
+        ("flows", "udp_flows_count", seen["udp_flows"]["count"]),
     ]
     there = [
         f"<span>{escape(say(lang, words))} <b>{_format.count(count)}</b> <code class='dim'>.{table}</code></span>"

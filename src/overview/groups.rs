@@ -85,30 +85,65 @@ pub struct TunnelCounts {
     pub overhead_bytes: u64,
 }
 
+/// Round-trip times.
+#[derive(Clone, Debug, Default)]
+pub struct RttCounts {
+    pub count: u64,
+    pub min_ns: Option<i64>,
+    pub max_ns: Option<i64>,
+    sum_ns: i128,
+}
+
+impl RttCounts {
+    pub(super) fn add(&mut self, rtt_ns: i64) {
+        self.count += 1;
+        self.min_ns = Some(self.min_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
+        self.max_ns = Some(self.max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
+        self.sum_ns += i128::from(rtt_ns);
+    }
+
+    /// The mean in nanoseconds, rounded down; `None` without any.
+    pub fn mean_ns(&self) -> Option<i64> {
+        let count = i128::from(self.count);
+        (count > 0).then(|| i64::try_from(self.sum_ns.div_euclid(count)).unwrap_or(i64::MAX))
+    }
+}
+
 /// Probes between two addresses.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeCounts {
     pub sent_count: u64,
     pub lost_count: u64,
-    /// Replies with a round-trip time.
-    pub rtt_count: u64,
-    pub rtt_min_ns: Option<i64>,
-    pub rtt_max_ns: Option<i64>,
-    rtt_sum_ns: i128,
+    pub rtt: RttCounts,
 }
 
-impl ProbeCounts {
-    pub(super) fn add_rtt(&mut self, rtt_ns: i64) {
-        self.rtt_count += 1;
-        self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
-        self.rtt_max_ns = Some(self.rtt_max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
-        self.rtt_sum_ns += i128::from(rtt_ns);
-    }
+/// What a DNS server is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DnsQuestion {
+    pub server_ip: String,
+    /// `None` where the question cannot be read.
+    pub name: Option<String>,
+    /// By name where it has one, else the number.
+    pub record_type: Option<String>,
+}
 
-    /// Mean round-trip time in nanoseconds, rounded down; `None` without a reply.
-    pub fn rtt_mean_ns(&self) -> Option<i64> {
-        let count = i128::from(self.rtt_count);
-        (count > 0).then(|| i64::try_from(self.rtt_sum_ns.div_euclid(count)).unwrap_or(i64::MAX))
+/// What became of the queries with one question.
+#[derive(Clone, Debug, Default)]
+pub struct DnsCounts {
+    pub query_count: u64,
+    /// Of them, those without a response in the capture.
+    pub unanswered_count: u64,
+    /// Of them, those that repeat one that had not been answered.
+    pub retry_count: u64,
+    /// Responses with another code than `NOERROR`, by code.
+    pub failures: BTreeMap<String, u64>,
+    pub rtt: RttCounts,
+}
+
+impl DnsCounts {
+    /// Responses that say that it failed.
+    pub fn failed_count(&self) -> u64 {
+        self.failures.values().sum()
     }
 }
 

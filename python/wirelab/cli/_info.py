@@ -111,6 +111,8 @@ class _Page:
             self.pauses(),
             self.tunnels(),
             self.probes(),
+            self.dns(),
+            self.udp_flows(),
             self.interfaces(),
         ]
         return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -386,6 +388,54 @@ class _Page:
         ]
         head = [self.say(key) for key in ("from", "to", "sent_count", "lost_count", "rtt_min", "rtt_mean", "rtt_max")]
         return self.table(self.say("probes"), head, rows, "llrrrrr", len(most) - len(rows), "wirelab table probes")
+
+    def dns(self) -> list[str]:
+        """Questions by what became of them: those that went wrong first, then those that were asked most.
+
+        That there is no such name is an answer: a resolver tries those of its search list.
+        """
+
+        def wrong(one: Mapping[str, Any]) -> int:
+            failed = (number for code, number in one["failures"].items() if code != "NXDOMAIN")
+            return one["unanswered_count"] + sum(failed)
+
+        most = sorted(self.seen["dns"], key=lambda one: (-wrong(one), -one["query_count"]))
+        rows = [
+            [
+                _format.NOTHING if one["query_name"] is None else printable(one["query_name"] or "."),
+                printable(one["query_type"] or _format.NOTHING),
+                printable(one["server_ip"]),
+                count(one["query_count"]),
+                count(one["retry_count"]),
+                count(one["unanswered_count"]),
+                ", ".join(f"{code} {count(number)}" for code, number in one["failures"].items()) or _format.NOTHING,
+                *(duration(one[f"rtt_{which}_ns"]) for which in ("min", "mean", "max")),
+            ]
+            for one in most[:_SHOWN]
+        ]
+        keys = ("dns_name", "dns_type", "server", "query_count", "retry_count", "unanswered_count", "failures")
+        head = [self.say(key) for key in (*keys, "rtt_min", "rtt_mean", "rtt_max")]
+        return self.table(self.say("dns"), head, rows, "lllrrrlrrr", len(most) - len(rows), "wirelab table dns")
+
+    def udp_flows(self) -> list[str]:
+        total, largest = self.seen["udp_flows"]["count"], self.seen["udp_flows"]["largest"]
+        rows = []
+        for one in largest:
+            payload = max(one["client_payload_bytes"], one["server_payload_bytes"])
+            pace = bits_per_s(payload, one["duration_ns"]) if payload >= _RATE_BYTES else None
+            rows.append(
+                [
+                    *(_end(one[f"{side}_ip"], one[f"{side}_port"]) for side in ("client", "server")),
+                    *(count(one[f"{side}_packets"]) for side in ("client", "server")),
+                    *(size(one[f"{side}_payload_bytes"]) for side in ("client", "server")),
+                    duration(one["duration_ns"]),
+                    rate(pace),
+                ]
+            )
+        keys = ("client", "server", "sent_packets", "received_packets", "sent_payload", "received_payload")
+        head = [self.say(key) for key in (*keys, "lasted", "payload_rate")]
+        which = "udp_flows_all" if len(largest) == total else "udp_flows_title"
+        return self.table(self.say(which, count=count(total), shown=len(largest)), head, rows, "llrrrrrr")
 
     def interfaces(self) -> list[str]:
         every = self.seen["interfaces"]
