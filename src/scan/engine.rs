@@ -11,7 +11,7 @@ use super::ahead::Ahead;
 use super::core::{Core, Sinks};
 use super::filter::Filter;
 use super::finish::sentence;
-use super::gate::{Asker, Gate};
+use super::gate::{Asker, Gate, Progress};
 use super::sink::Sink;
 use super::tally::Summary;
 use crate::capture::{CaptureFacts, Input, Reader, Severity};
@@ -36,7 +36,7 @@ impl ScanRequest {
     }
 }
 
-/// A step ends after so many windows, if it has no batches to give out before: progress is to be seen.
+/// A step ends after so many windows, if it has no batches to give out before.
 const MOST_WINDOWS: usize = 16;
 
 /// A run over a capture.
@@ -48,8 +48,7 @@ pub(crate) struct Engine {
     /// reaches, and a step takes what there is.
     is_at_hand: bool,
     is_finished: bool,
-    done_bytes: u64,
-    total_bytes: Option<u64>,
+    progress: Progress,
 }
 
 impl Engine {
@@ -75,8 +74,7 @@ impl Engine {
             pool,
             is_at_hand,
             is_finished: false,
-            done_bytes: 0,
-            total_bytes: None,
+            progress: Progress::default(),
         })
     }
 
@@ -86,7 +84,7 @@ impl Engine {
             return Ok(None);
         }
         let stop = AtomicBool::new(false);
-        let mut asker = Asker::new(observer, &stop, (self.done_bytes, self.total_bytes));
+        let mut asker = Asker::new(observer, &stop, &self.progress);
         if asker.is_over() {
             return self.batches(&stop);
         }
@@ -97,8 +95,7 @@ impl Engine {
             asker.run(pool, finish, || {}, || {});
             return self.batches(&stop);
         }
-        let (core, is_at_hand) = (&mut self.core, self.is_at_hand);
-        let (done_bytes, total_bytes) = (&mut self.done_bytes, &mut self.total_bytes);
+        let (core, is_at_hand, progress) = (&mut self.core, self.is_at_hand, &self.progress);
         let (ahead, is_busy) = (self.ahead.share(), AtomicBool::new(true));
         let first = if is_at_hand { None } else { ahead.next() };
         let process = |gate: &mut Gate<'_, '_>, read_on: &dyn Fn()| {
@@ -107,7 +104,7 @@ impl Engine {
             while left > 0
                 && let Some(window) = next.take().or_else(|| ahead.next())
             {
-                (*done_bytes, *total_bytes) = (window.done_bytes, window.total_bytes);
+                progress.set(window.done_bytes, window.total_bytes);
                 // The next windows are read while this one is worked on.
                 if is_at_hand && ahead.wants_reader() {
                     read_on();

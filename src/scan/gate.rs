@@ -1,6 +1,6 @@
 //! Between two pieces of a step's work: shall the run end here?
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -14,23 +14,43 @@ const EVERY: Duration = Duration::from_millis(20);
 /// Rows that are built between two looks at whether the run shall end.
 pub(super) const ROWS_BETWEEN_LOOKS: usize = 4_096;
 
+/// How much of the input was worked on, told by one thread to another.
+#[derive(Default)]
+pub(super) struct Progress {
+    done_bytes: AtomicU64,
+    /// 0 where it is not known.
+    total_bytes: AtomicU64,
+}
+
+impl Progress {
+    pub fn set(&self, done_bytes: u64, total_bytes: Option<u64>) {
+        self.done_bytes.store(done_bytes, Ordering::Relaxed);
+        self.total_bytes.store(total_bytes.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> (u64, Option<u64>) {
+        let total_bytes = self.total_bytes.load(Ordering::Relaxed);
+        (self.done_bytes.load(Ordering::Relaxed), Some(total_bytes).filter(|bytes| *bytes > 0))
+    }
+}
+
 /// Asks the observer, and remembers that it said no.
 pub(super) struct Asker<'a> {
     observer: &'a mut dyn Observer,
     stop: &'a AtomicBool,
-    done_bytes: u64,
-    total_bytes: Option<u64>,
+    progress: &'a Progress,
 }
 
 impl<'a> Asker<'a> {
-    pub fn new(observer: &'a mut dyn Observer, stop: &'a AtomicBool, done: (u64, Option<u64>)) -> Self {
-        Self { observer, stop, done_bytes: done.0, total_bytes: done.1 }
+    pub fn new(observer: &'a mut dyn Observer, stop: &'a AtomicBool, progress: &'a Progress) -> Self {
+        Self { observer, stop, progress }
     }
 
     pub fn is_over(&mut self) -> bool {
         // Nobody is asked again who said so.
-        let is_over = self.stop.load(Ordering::Relaxed)
-            || self.observer.on_progress(self.done_bytes, self.total_bytes).is_break();
+        let (done_bytes, total_bytes) = self.progress.get();
+        let is_over =
+            self.stop.load(Ordering::Relaxed) || self.observer.on_progress(done_bytes, total_bytes).is_break();
         self.stop.store(is_over, Ordering::Relaxed);
         is_over
     }

@@ -28,7 +28,7 @@ const IDLE_AT_WORK: usize = 128;
 
 /// What the states of a shard's connections may take after its segments were followed: with what else a run needs, all shards stay
 /// under 1 GiB however many connections are open at a time. With more of them states are packed and unpacked all the time.
-const STATE_BYTES: usize = (730 << 20) / SHARDS;
+const STATE_BYTES: usize = (640 << 20) / SHARDS;
 /// Measured: of a connection at work, and of a flow at rest with all that is kept of it.
 const LIVE_BYTES: usize = 8_200;
 const REST_BYTES: usize = 580;

@@ -48,6 +48,21 @@ fn progress_grows_to_the_size_of_the_input() {
 }
 
 #[test]
+fn progress_is_told_while_no_rows_come() {
+    let file: std::sync::Arc<[u8]> = pcap(&traffic(70_000, 14)).into();
+    for threads in [1, 2] {
+        let mut notes = Notes::default();
+        let requests = [ScanRequest::new(TableId::Flows)];
+        let mut scan = MultiScan::new(vec![Input::Bytes(file.clone())], &with_threads(threads), &requests).unwrap();
+        assert_eq!(scan.next_batches(&mut notes).unwrap(), Some(vec![]), "flows come at the end");
+        let mut told: Vec<_> = notes.calls.iter().map(|(done_bytes, _)| *done_bytes).collect();
+        told.dedup();
+        // One thread tells after each window; of two, one looks every now and then.
+        assert!(threads > 1 || told.len() > 5, "{told:?}");
+    }
+}
+
+#[test]
 fn a_reader_has_no_total_but_progress() {
     let file = pcap(&traffic(40_000, 12));
     let bytes = file.len() as u64;

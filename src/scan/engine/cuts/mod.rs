@@ -196,7 +196,12 @@ fn rows(
             rest = later;
             let piece = Window { records: now.to_vec(), buffers: window.buffers.clone(), ..Window::default() };
             let core = &mut engine.core;
-            Asker::new(&mut Unobserved, &stop, (0, None)).run(None, |gate, _| core.process(&piece, gate), || {}, || {});
+            Asker::new(&mut Unobserved, &stop, &Progress::default()).run(
+                None,
+                |gate, _| core.process(&piece, gate),
+                || {},
+                || {},
+            );
             batches.extend(engine.core.take_batches().unwrap());
         }
     }
@@ -204,7 +209,7 @@ fn rows(
     let (core, facts, mut is_finished) = (&mut engine.core, engine.ahead.facts(), false);
     while !is_finished {
         let finish = |gate: &mut Gate<'_, '_>, _: &dyn Fn()| is_finished = core.finish(facts, gate);
-        Asker::new(&mut Unobserved, &stop, (0, None)).run(None, finish, || {}, || {});
+        Asker::new(&mut Unobserved, &stop, &Progress::default()).run(None, finish, || {}, || {});
     }
     batches.extend(engine.core.take_batches().unwrap());
     let row = |(table, batch): &(TableId, RecordBatch)| {
