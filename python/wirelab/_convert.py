@@ -118,7 +118,8 @@ def convert(
 ) -> Conversion:
     """Converts captures to a dataset ``out/TABLE/capture=NAME/part-0.parquet``; a second run does what is missing.
 
-    ``paths``: capture files. ``out``: a directory that is empty, not there, or a dataset of an earlier run.
+    ``paths``: capture files; a folder stands for those in it and in its folders.
+    ``out``: a directory that is empty, not there, or a dataset of an earlier run.
     ``tables``: names; all tables by default.
     ``format``: ``"parquet"`` or ``"arrow"`` (IPC files).
     ``group_by``: which files are one capture: each (``"file"``), those of a ring (``"ring"``), ``"all"``, or as many in

@@ -31,5 +31,7 @@ pub use fileset::Reader;
 #[cfg(feature = "convert")]
 pub(crate) use lane::ring_of;
 pub(crate) use record::{CaptureFacts, FileFacts};
+#[cfg(feature = "convert")]
+pub(crate) use sniff::is_capture;
 pub(crate) use walk::WINDOW_RECORDS;
 pub(crate) use write::{Selection, write_frames};

@@ -153,6 +153,12 @@ impl std::fmt::Display for LooksLike {
     }
 }
 
+/// Whether a file that begins so is a capture, and not a packed one.
+#[cfg(feature = "convert")]
+pub(crate) fn is_capture(head: &[u8]) -> bool {
+    matches!(sniff(head), Content::Pcap | Content::Pcapng)
+}
+
 /// Judges by the first bytes (the more the better; 64 KiB are plenty).
 pub(crate) fn sniff(head: &[u8]) -> Content {
     let magic = |bytes: &[u8]| head.starts_with(bytes);

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use super::folder;
 use crate::error::Error;
 
 /// A file to convert.
@@ -41,11 +42,23 @@ pub(super) fn file_name(key: &str) -> &str {
     key.rsplit(['/', '\\']).next().unwrap_or(key)
 }
 
-/// Looks at the files; one that is named twice counts once.
+/// Looks at the files, and at those in folders; one that is named twice counts once.
 pub(super) fn look_at(paths: Vec<PathBuf>) -> Result<Vec<InputFile>, Error> {
-    let mut seen = HashSet::new();
-    let mut files = Vec::with_capacity(paths.len());
+    let mut every = Vec::with_capacity(paths.len());
     for path in paths {
+        if !path.is_dir() {
+            every.push((path, None));
+            continue;
+        }
+        let found = folder::captures(&path);
+        if found.is_empty() {
+            return Err(Error::Usage(format!("there is no capture in {}", path.display())));
+        }
+        every.extend(found);
+    }
+    let mut seen = HashSet::new();
+    let mut files = Vec::with_capacity(every.len());
+    for (path, failure) in every {
         if path.as_os_str() == "-" {
             return Err(Error::Usage(
                 "convert reads files, so that a second run can tell what is done; save standard input to a file first"
@@ -55,7 +68,7 @@ pub(super) fn look_at(paths: Vec<PathBuf>) -> Result<Vec<InputFile>, Error> {
         let real = path.canonicalize().or_else(|_| std::path::absolute(&path)).unwrap_or_else(|_| path.clone());
         let key = text_of(&real);
         if seen.insert(key.clone()) {
-            let stamp = stamp(&path);
+            let stamp = failure.map_or_else(|| stamp(&path), Err);
             files.push(InputFile { path, key, stamp });
         }
     }

@@ -194,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
         "as one table with a column 'capture'. A second run does only what is missing or has changed; one bad file "
         "does not stop the rest (exit code 1 at the end).",
     )
-    convert.add_argument("files", metavar="FILE", nargs="+", help="capture files")
+    convert.add_argument("files", metavar="FILE", nargs="+", help="capture files, or folders with captures in them")
     convert.add_argument(
         "-o", "--output", metavar="DIR", required=True, help="empty, not there yet, or the dataset of an earlier run"
     )

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wirelab::convert::{ConvertOptions, GroupBy};
+use wirelab::convert::{ConvertOptions, GroupBy, Outcome};
 use wirelab::{Input, TableId};
 
 use super::{content, outcomes, part, read, run, some_tables};
@@ -206,4 +206,43 @@ fn of_a_name_that_is_no_text_the_readable_part_is_kept() {
     assert_eq!(outcomes(&done)[0], ("a/t%FF%C3.pcap".to_owned(), "unchanged"));
     assert_eq!(outcomes(&done)[1].1, "written");
     assert_ne!(outcomes(&done)[1].0, outcomes(&done)[0].0);
+}
+
+#[test]
+fn a_folder_stands_for_the_captures_in_it() {
+    let scratch = Scratch::new("convert-folder");
+    let file = |seed| pcap(&traffic(300, seed));
+    let folder = scratch.path().join("captures");
+    std::fs::create_dir_all(folder.join("day2/.trash")).unwrap();
+    for (name, bytes) in [
+        ("b.pcap", file(1)),
+        ("a.PCAP.zst", zstd::encode_all(&file(2)[..], 1).unwrap()),
+        ("rotated00001", file(3)),
+        ("notes.txt", b"what was done\n".to_vec()),
+        ("packed.gz", vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0]),
+        (".hidden.pcap", file(4)),
+        ("day2/c.cap", file(5)),
+        ("day2/damaged.pcapng", b"not what its name says".to_vec()),
+        ("day2/.trash/old.pcap", file(6)),
+    ] {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    #[cfg(unix)]
+    {
+        // A link to a capture is one; what leads round in a circle is not followed.
+        std::os::unix::fs::symlink(folder.join("b.pcap"), folder.join("day2/link.pcap")).unwrap();
+        std::os::unix::fs::symlink(&folder, folder.join("day2/round")).unwrap();
+    }
+    let out = folder.join("dataset");
+    // Named beside the folder it lies in, a capture counts once.
+    let done = run(&[folder.clone(), folder.join("b.pcap")], &out, &some_tables()).unwrap();
+    let told: Vec<_> = outcomes(&done).into_iter().collect();
+    let expected = [("a.PCAP.zst", "written"), ("b.pcap", "written"), ("c.cap", "written")];
+    let expected = expected.into_iter().chain([("damaged.pcapng", "failed"), ("rotated00001", "written")]);
+    assert_eq!(told, expected.map(|(name, word)| (name.to_owned(), word)).collect::<Vec<_>>());
+    let again = run(&[&folder], &out, &some_tables()).unwrap();
+    assert_eq!(again.captures.iter().filter(|one| matches!(one.outcome, Outcome::Unchanged)).count(), 4);
+    std::fs::create_dir(scratch.path().join("empty")).unwrap();
+    let error = run(&[scratch.path().join("empty")], &out, &some_tables()).unwrap_err();
+    assert!(error.to_string().contains("no capture in") && error.to_string().contains("empty"), "{error}");
 }

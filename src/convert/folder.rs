@@ -1,0 +1,46 @@
+//! Folders that stand for the captures in them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use crate::capture::is_capture;
+
+/// Folders within folders that are looked into.
+const DEPTH: usize = 32;
+/// What captures are called, and how they are packed.
+const ENDINGS: [&str; 3] = [".pcap", ".pcapng", ".cap"];
+const PACKED: [&str; 4] = [".gz", ".zst", ".lz4", ".xz"];
+/// Enough to know a capture by.
+const HEAD_BYTES: u64 = 64;
+
+/// The captures below a folder in the order of their names: what is called so, whatever it holds, and what begins like one.
+/// Hidden files, and what cannot be a capture (notes, logs), are left out; what cannot be looked at is given with the reason.
+pub(super) fn captures(folder: &Path) -> Vec<(PathBuf, Option<io::Error>)> {
+    let is_shown = |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
+    let entries = WalkDir::new(folder).max_depth(DEPTH).sort_by_file_name().into_iter().filter_entry(is_shown);
+    let found = entries.filter_map(|entry| match entry {
+        Ok(entry) => may_be_capture(entry.path()).then(|| (entry.into_path(), None)),
+        Err(error) => {
+            let path = error.path().unwrap_or(folder).to_owned();
+            Some((path, Some(error.into_io_error().unwrap_or_else(|| io::Error::other("it contains itself")))))
+        }
+    });
+    found.collect()
+}
+
+fn may_be_capture(path: &Path) -> bool {
+    // A link to a file counts; one to a folder is not followed.
+    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let plain = PACKED.iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
+    if ENDINGS.iter().any(|ending| plain.ends_with(ending)) {
+        return true;
+    }
+    let mut head = Vec::new();
+    File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head)).is_ok() && is_capture(&head)
+}
