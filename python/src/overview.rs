@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
 use wirelab::Overview;
-use wirelab::overview::{Happening, RttCounts};
+use wirelab::overview::{DnsCounts, Happening, RttCounts};
 
 use crate::cells;
 use crate::input::inputs;
@@ -209,21 +209,32 @@ fn set_rtts(one: &Bound<'_, PyDict>, rtt: &RttCounts) -> PyResult<()> {
     one.set_item("rtt_max_ns", rtt.max_ns)
 }
 
-fn dns<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for (question, counts) in seen.dns.iter() {
+fn dns<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {
+    let questions = PyList::empty(py);
+    for (question, counts) in &seen.dns.questions {
         let one = PyDict::new(py);
         one.set_item("server_ip", &question.server_ip)?;
         one.set_item("query_name", &question.name)?;
         one.set_item("query_type", &question.record_type)?;
-        one.set_item("query_count", counts.query_count)?;
-        one.set_item("unanswered_count", counts.unanswered_count)?;
-        one.set_item("retry_count", counts.retry_count)?;
-        one.set_item("failures", counts.failures.iter().collect::<Vec<_>>().into_py_dict(py)?)?;
-        set_rtts(&one, &counts.rtt)?;
-        list.append(one)?;
+        set_dns_counts(&one, counts)?;
+        questions.append(one)?;
     }
-    Ok(list)
+    let all = PyDict::new(py);
+    set_dns_counts(&all, &seen.dns.total)?;
+    all.set_item("question_count", seen.dns.question_count)?;
+    all.set_item("left_out_count", seen.dns.left_out)?;
+    all.set_item("questions", questions)?;
+    all.set_item("silent_servers", &seen.dns.silent_servers)?;
+    Ok(all)
+}
+
+fn set_dns_counts(one: &Bound<'_, PyDict>, counts: &DnsCounts) -> PyResult<()> {
+    one.set_item("query_count", counts.query_count)?;
+    one.set_item("unanswered_count", counts.unanswered_count)?;
+    one.set_item("retry_count", counts.retry_count)?;
+    one.set_item("wrong_count", counts.wrong_count())?;
+    one.set_item("failures", counts.failures.iter().collect::<Vec<_>>().into_py_dict(one.py())?)?;
+    set_rtts(one, &counts.rtt)
 }
 
 fn udp_flows<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyDict>> {

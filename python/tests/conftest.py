@@ -31,6 +31,9 @@ ROCE = sample("roce-verbs/roce-verbs.pcap")
 PFC = sample("roce-pfc/roce-pfc.pcap")
 VXLAN = sample("vxlan-kubernetes/vxlan-kubernetes.node.pcap")
 
+LABS = Path(__file__).parents[2] / "tests" / "data" / "labs"
+LAB = LABS / "every-outcome"
+
 
 def all_shown(terminal: int) -> bytes:
     """What came to our end of a pseudo terminal until the other end was closed; closes ours."""
@@ -96,3 +99,18 @@ def wirelab() -> Run:
         return subprocess.run(command, capture_output=True, env=environment, timeout=120, **options)  # type: ignore[call-overload]
 
     return run
+
+
+def submission(folder: Path, **files: Path) -> Path:
+    """A folder with these captures."""
+    folder.mkdir(parents=True)
+    for name, path in files.items():
+        shutil.copy(path, folder / f"{name}.pcap")
+    return folder
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    folder = submission(tmp_path / "full", ping=PING, tcp=TCP)
+    (folder / "answers.txt").write_text("rtt 21 ms\n", encoding="utf-8")
+    return folder

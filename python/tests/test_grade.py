@@ -16,30 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PING, SOON_S, TCP, Run
+from conftest import LAB, LABS, PING, SOON_S, TCP, Run
 
 import wirelab as wl
 from wirelab import _core
-from wirelab.cli._grade import _harmless
 
-LABS = Path(__file__).parents[2] / "tests" / "data" / "labs"
-LAB = LABS / "every-outcome"
 CASES = sorted(path for path in (LAB / "cases").iterdir() if path.is_dir())
-
-
-def submission(folder: Path, **files: Path) -> Path:
-    """A folder with these captures."""
-    folder.mkdir(parents=True)
-    for name, path in files.items():
-        shutil.copy(path, folder / f"{name}.pcap")
-    return folder
-
-
-@pytest.fixture
-def full(tmp_path: Path) -> Path:
-    folder = submission(tmp_path / "full", ping=PING, tcp=TCP)
-    (folder / "answers.txt").write_text("rtt 21 ms\n", encoding="utf-8")
-    return folder
 
 
 def test_points_are_a_bare_float_and_the_report_shows_itself(full: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +109,7 @@ def test_one_bad_submission_never_stops_the_rest(wirelab: Run, full: Path, tmp_p
     bad.write_bytes(b"PK\x03\x04 this is no archive")
     done = wirelab("grade", LAB, tmp_path / "none", bad, full, "--lang", "en")
     text = done.stdout.decode()
-    assert done.returncode == 0 and "2 of 3 submissions graded" in text
+    assert done.returncode == 0 and "1 of 3 submissions graded, 1 unreadable, 1 failed" in text
     assert done.stderr.decode().splitlines() == [f"wirelab: {tmp_path / 'none'}: there is no such file"]
     summary = text[text.rindex("submission ") :].splitlines()
     assert [line.split()[0] for line in summary[1:4]] == ["none", "bad.zip", "full"]
@@ -294,27 +276,20 @@ def test_a_folder_of_a_class_graded_as_one_gets_a_hint(full: Path, tmp_path: Pat
     assert wirelab("grade", LAB, full).stderr == b""
 
 
-def test_a_row_of_the_class_list_is_no_formula_and_tells_what_could_not_be_read(
-    full: Path, tmp_path: Path, wirelab: Run
-) -> None:
-    evil = tmp_path / "=1+1"
-    shutil.copytree(full, evil)
-    done = wirelab("grade", LAB, evil, tmp_path / "none", "-o", tmp_path / "out", "--student", "--lang", "en")
-    assert done.returncode == 0
-    with (tmp_path / "out" / "scores.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    # Not all checks are shown, so there is no total.
-    assert (rows[0]["name"], rows[0]["points"], rows[0]["of"]) == ("'=1+1", "", "") and "no_copies" not in rows[0]
-    assert (rows[0]["status"], rows[0]["review_reason"]) == ("graded", "")
-    assert rows[1]["name"] == "none" and "no such file" in rows[1]["error"] and rows[1]["needs_review"] == "true"
-    assert rows[1]["status"] == "error" and rows[1]["review_reason"] == rows[1]["error"]
-
-
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(1)", " =1", "\t=1", "|x", "＝1"])
-def test_no_name_is_a_formula_in_a_spreadsheet(name: str) -> None:
-    told = _harmless(name)
-    assert told[0] in ("'", "\\") and not told.startswith(("=", "+", "-", "@")), told
-    assert _harmless("a=1-2") == "a=1-2"
+def test_labs_check_takes_the_name_of_a_lab(wirelab: Run, tmp_path: Path) -> None:
+    named = wirelab("labs", "check", "every-outcome", "--labs", LABS)
+    assert (named.returncode, named.stderr) == (0, b"") and named.stdout == wirelab("labs", "check", LAB).stdout
+    for lang, words in (("en", "without its cases"), ("zh", "没有它的用例")):
+        built_in = wirelab("labs", "check", "mtu-jumbo", "--lang", lang, cwd=tmp_path)
+        told = built_in.stderr.decode()
+        assert built_in.returncode == 2 and words in told and "wirelab labs check graders/mtu-jumbo" in told
+    unknown = wirelab("labs", "check", "mtu-jumb", cwd=tmp_path).stderr.decode()
+    assert "there is no lab mtu-jumb" in unknown and "did you mean mtu-jumbo?" in unknown
+    assert b"there is no such file" in wirelab("labs", "check", tmp_path / "none").stderr
+    # A folder that is no lab yet is told what it lacks, whatever it is called.
+    (tmp_path / "mtu-jumbo").mkdir()
+    begun = wirelab("labs", "check", "mtu-jumbo", cwd=tmp_path)
+    assert begun.returncode == 1 and b"rubric.toml" in begun.stdout
 
 
 JUMBO = Path(__file__).parents[2] / "graders" / "mtu-jumbo"

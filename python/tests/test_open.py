@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
 import pytest
 from conftest import PFC, PING, ROCE, TCP, VXLAN, frame_count, repeated, sample
 
 import wirelab as wl
+from wirelab import _card
 
 
 def test_every_table_is_an_attribute_and_declared_for_type_checkers() -> None:
@@ -89,6 +92,62 @@ def test_a_clean_capture_says_so(monkeypatch) -> None:
     monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
     assert wl.open(PING).quality() == []
     assert "No problem with the capture itself was found" in wl.open(PING)._repr_html_()
+
+
+def test_the_card_says_what_happened(monkeypatch) -> None:
+    for lang, tcp, roce in (
+        ("en_US.UTF-8", "What happened on TCP connections", "What happened on RoCE queue pairs"),
+        ("zh_CN.UTF-8", "TCP 连接上发生的事", "RoCE 队列对上发生的事"),
+    ):
+        monkeypatch.setenv("LC_ALL", lang)
+        for path, title, happenings in (
+            (TCP, tcp, wl.open(TCP).overview()["tcp_happenings"]),
+            (ROCE, roce, wl.open(ROCE).overview()["roce"]["happenings"]),
+        ):
+            card = wl.open(path)._repr_html_()
+            assert happenings and title in card
+            for one in happenings[:6]:
+                assert escape(one["longest"][f"message_{lang[:2]}"]) in card
+    assert 'class="happened"' not in wl.open(PING)._repr_html_()
+
+
+def happening(text: str) -> dict[str, object]:
+    longest = {"file_no": 1, "message_en": text, "message_zh": text}
+    return {"events": 1, "longest_ns": 0, "longest": longest, "queue_pairs": [], "has_more_queue_pairs": False}
+
+
+def question(name: str | None, unanswered: int, **failures: int) -> dict[str, object]:
+    wrong = unanswered + sum(number for code, number in failures.items() if code != "NXDOMAIN")
+    counts = {"query_count": 5, "unanswered_count": unanswered, "failures": failures, "wrong_count": wrong}
+    return {"query_name": name, "query_type": "A", "server_ip": "10.0.0.53", **counts}
+
+
+def test_the_card_has_room_for_each_kind_and_says_how_many_more_there_are() -> None:
+    seen = dict(wl.open(PING).overview())
+    seen["tcp_happenings"] = [happening(f"<b>tcp {number}</b>") for number in range(9)]
+    seen["roce"] = {**seen["roce"], "happenings": [happening("roce 0")], "event_count": 1}
+    asked = [
+        question("down.example", 1, SERVFAIL=3, NXDOMAIN=1),
+        question("<script>\u202e", 2),
+        question(None, 1),
+        # A name that is not there is an answer.
+        question("none.example", 0, NXDOMAIN=5),
+    ]
+    seen["dns"] = {**seen["dns"], "questions": asked}
+    card = _card.html(seen, "en")
+    shown = [re.sub(r"<[^>]+>", "", one) for one in re.findall(r"<li>(.*?)</li>", card)]
+    assert shown == [
+        "&lt;b&gt;tcp 0&lt;/b&gt;",
+        "&lt;b&gt;tcp 1&lt;/b&gt;",
+        "&lt;b&gt;tcp 2&lt;/b&gt;",
+        "roce 0",
+        "down.example (A) at 10.0.0.53: 5 queries, 1 unanswered, 3 SERVFAIL",
+        "&lt;script&gt;\\u202e (A) at 10.0.0.53: 5 queries, 2 unanswered",
+    ]
+    assert "and 7 more: wirelab info" in card and "<script" not in card
+    chinese = _card.html(seen, "zh")
+    assert "down.example（A，服务器 10.0.0.53）：共查询 5 次，无应答 1 次、SERVFAIL 3 次" in chinese
+    assert "另有 7 项：wirelab info" in chinese
 
 
 def test_several_files_are_one_capture() -> None:

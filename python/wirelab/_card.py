@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from . import _format
+from . import _format, _happened
 from ._words import say
 
 _STYLE = (
@@ -23,11 +23,16 @@ _STYLE = (
     ".wirelab-card .bar{display:flex;height:10px;border-radius:5px;overflow:hidden;margin:10px 0 4px}"
     ".wirelab-card .legend{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:12.5px}"
     ".wirelab-card .legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}"
+    ".wirelab-card .happened{margin-top:10px;font-size:13px}.wirelab-card .happened b{font-weight:600}"
+    ".wirelab-card .happened ul{margin:2px 0 4px;padding-left:20px}"
+    ".wirelab-card .happened li{margin:2px 0;overflow-wrap:anywhere}"
     ".wirelab-card code{font-size:12.5px;background:none;padding:0;color:inherit}"
     ".wirelab-card svg{display:block;width:100%;height:44px;margin-top:8px}</style>"
 )
 #: Told apart by people with any colour sight; the last is for the rest.
 _COLOURS = ("#0969da", "#e36209", "#1b9e77", "#a475f9", "#d4a72c", "#bf3989", "#8a8f98")
+#: Sentences on what happened; `wirelab info` has them all.
+_HAPPENED = 6
 
 
 def line(seen: Mapping[str, Any]) -> str:
@@ -50,6 +55,7 @@ def html(seen: Mapping[str, Any], lang: str) -> str:
     parts.append(_figures(seen, lang))
     parts.append(_picture(seen, lang))
     parts.append(_protocols(seen, lang))
+    parts.append(_happenings(seen, lang))
     parts.append(_tables(seen, lang))
     return "".join([*parts, "</div>"])
 
@@ -139,6 +145,29 @@ def _protocols(seen: Mapping[str, Any], lang: str) -> str:
     return f'<div class="bar">{"".join(bar)}</div><div class="legend">{"".join(legend)}</div>'
 
 
+def _happenings(seen: Mapping[str, Any], lang: str) -> str:
+    """What happened, as far as there is room: each kind has its turn until there is none."""
+    every = [
+        (_happened.tcp_title(seen, lang), _happened.on_tcp(seen, lang)),
+        (_happened.queue_pairs_title(seen, lang), _happened.on_queue_pairs(seen, lang)),
+        (say(lang, "dns_happenings"), _happened.to_dns(seen, lang)),
+    ]
+    total = sum(len(sentences) for _, sentences in every)
+    if not total:
+        return ""
+    turns = sorted((turn, kind) for kind, (_, sentences) in enumerate(every) for turn in range(len(sentences)))
+    shown = [kind for _, kind in turns[:_HAPPENED]]
+    parts = []
+    for kind, (title, sentences) in enumerate(every):
+        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences[: shown.count(kind)])
+        if items:
+            parts.append(f"<b>{escape(title)}</b><ul>{items}</ul>")
+    if total > len(shown):
+        more = say(lang, "more", count=_format.count(total - len(shown)), how="wirelab info")
+        parts.append(f'<div class="dim">{escape(more)}</div>')
+    return f'<div class="happened">{"".join(parts)}</div>'
+
+
 def _tables(seen: Mapping[str, Any], lang: str) -> str:
     """What there is to look at next."""
     counts = [
@@ -147,7 +176,7 @@ def _tables(seen: Mapping[str, Any], lang: str) -> str:
         ("pause", "pauses", sum(one["pause_count"] + one["resume_count"] for one in seen["pauses"])),
         ("tunnels", "tunnelled", sum(one["packets"] for one in seen["tunnels"])),
         ("probes", "probes", sum(one["sent_count"] for one in seen["probes"])),
-        ("dns", "dns_queries", sum(one["query_count"] for one in seen["dns"])),
+        ("dns", "dns_queries", seen["dns"]["query_count"]),
         ("flows", "udp_flows_count", seen["udp_flows"]["count"]),
     ]
     there = [

@@ -46,15 +46,11 @@ pub(super) fn file_name(key: &str) -> &str {
 pub(super) fn look_at(paths: Vec<PathBuf>) -> Result<Vec<InputFile>, Error> {
     let mut every = Vec::with_capacity(paths.len());
     for path in paths {
-        if !path.is_dir() {
+        if path.is_dir() {
+            every.extend(folder::captures(&path));
+        } else {
             every.push((path, None));
-            continue;
         }
-        let found = folder::captures(&path);
-        if found.is_empty() {
-            return Err(Error::Usage(format!("there is no capture in {}", path.display())));
-        }
-        every.extend(found);
     }
     let mut seen = HashSet::new();
     let mut files = Vec::with_capacity(every.len());

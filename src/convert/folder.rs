@@ -22,25 +22,42 @@ pub(super) fn captures(folder: &Path) -> Vec<(PathBuf, Option<io::Error>)> {
     let is_shown = |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
     let entries = WalkDir::new(folder).max_depth(DEPTH).sort_by_file_name().into_iter().filter_entry(is_shown);
     let found = entries.filter_map(|entry| match entry {
-        Ok(entry) => may_be_capture(entry.path()).then(|| (entry.into_path(), None)),
+        Ok(entry) => match may_be_capture(&entry) {
+            Ok(is_one) => is_one.then(|| (entry.into_path(), None)),
+            Err(error) => Some((entry.into_path(), Some(error))),
+        },
         Err(error) => {
             let path = error.path().unwrap_or(folder).to_owned();
             Some((path, Some(error.into_io_error().unwrap_or_else(|| io::Error::other("it contains itself")))))
         }
     });
-    found.collect()
+    let found: Vec<_> = found.collect();
+    match found.is_empty() {
+        true => vec![(folder.to_owned(), Some(io::Error::other("there is no capture in it")))],
+        false => found,
+    }
 }
 
-fn may_be_capture(path: &Path) -> bool {
-    // A link to a file counts; one to a folder is not followed.
-    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return false;
+fn may_be_capture(entry: &DirEntry) -> io::Result<bool> {
+    let kind = entry.file_type();
+    if kind.is_dir() {
+        return Ok(false);
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let path = entry.path();
+    let name = entry.file_name().to_string_lossy().to_lowercase();
     let plain = PACKED.iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
-    if ENDINGS.iter().any(|ending| plain.ends_with(ending)) {
-        return true;
+    let is_named = ENDINGS.iter().any(|ending| plain.ends_with(ending));
+    // A link to a file counts; one to a folder is not followed.
+    let metadata = match path.metadata() {
+        Err(error) if is_named || error.kind() != io::ErrorKind::NotFound => return Err(error),
+        metadata => metadata.ok(),
+    };
+    let Some(metadata) = metadata.filter(|metadata| !metadata.is_dir()) else { return Ok(false) };
+    if is_named || !metadata.is_file() {
+        // Whoever reads it is told where it is no file.
+        return Ok(is_named);
     }
     let mut head = Vec::new();
-    File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head)).is_ok() && is_capture(&head)
+    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(is_capture(&head))
 }

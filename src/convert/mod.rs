@@ -63,7 +63,7 @@ impl Default for ConvertOptions {
 /// Format of a dataset's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DatasetFormat {
-    /// Parquet, compressed with zstd; row groups of at most 262,144 rows.
+    /// Parquet, compressed with zstd; row groups of at most 131,072 rows.
     #[default]
     Parquet,
     /// Arrow IPC files.

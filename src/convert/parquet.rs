@@ -14,7 +14,7 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
 /// Rows of a row group: enough to be read in one go, few enough that a reader's threads find work.
-const GROUP_ROWS: usize = 262_144;
+const GROUP_ROWS: usize = 131_072;
 /// Bytes that a row group may hold in memory before it is written; counted by what is encoded, so that the same rows are
 /// always cut at the same places.
 const GROUP_BYTES: usize = 24 << 20;

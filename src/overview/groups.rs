@@ -9,16 +9,27 @@ use arrow_array::{Array, ArrayRef, DictionaryArray, StringArray};
 /// Keys that are told apart: enough to show, few enough for any capture.
 const KEYS: usize = 1_000;
 
-/// Counts by key, in the order of keys. Beyond a thousand keys, further ones are only counted.
+/// Counts by key, in the order of keys. Beyond a thousand keys (or another limit), further ones are only counted.
 #[derive(Clone, Debug)]
 pub struct Groups<K: Ord, V> {
     counts: BTreeMap<K, V>,
+    limit: usize,
     left_out: u64,
 }
 
 impl<K: Ord, V> Default for Groups<K, V> {
     fn default() -> Self {
-        Self { counts: BTreeMap::new(), left_out: 0 }
+        Self::up_to(KEYS)
+    }
+}
+
+impl<K: Ord, V> Groups<K, V> {
+    pub(super) fn up_to(limit: usize) -> Self {
+        Self { counts: BTreeMap::new(), limit, left_out: 0 }
+    }
+
+    pub(super) fn into_counts(self) -> BTreeMap<K, V> {
+        self.counts
     }
 }
 
@@ -27,13 +38,13 @@ impl<K: Ord, V: Default> Groups<K, V> {
         self.counts.iter()
     }
 
-    /// Rows whose key came after the first thousand.
+    /// Rows whose key came after as many as are told apart.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
     pub(super) fn entry(&mut self, key: K) -> Option<&mut V> {
-        if self.counts.contains_key(&key) || self.counts.len() < KEYS {
+        if self.counts.contains_key(&key) || self.counts.len() < self.limit {
             return Some(self.counts.entry(key).or_default());
         }
         self.left_out += 1;
@@ -115,36 +126,6 @@ pub struct ProbeCounts {
     pub sent_count: u64,
     pub lost_count: u64,
     pub rtt: RttCounts,
-}
-
-/// What a DNS server is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DnsQuestion {
-    pub server_ip: String,
-    /// `None` where the question cannot be read.
-    pub name: Option<String>,
-    /// By name where it has one, else the number.
-    pub record_type: Option<String>,
-}
-
-/// What became of the queries with one question.
-#[derive(Clone, Debug, Default)]
-pub struct DnsCounts {
-    pub query_count: u64,
-    /// Of them, those without a response in the capture.
-    pub unanswered_count: u64,
-    /// Of them, those that repeat one that had not been answered.
-    pub retry_count: u64,
-    /// Responses with another code than `NOERROR`, by code.
-    pub failures: BTreeMap<String, u64>,
-    pub rtt: RttCounts,
-}
-
-impl DnsCounts {
-    /// Responses that say that it failed.
-    pub fn failed_count(&self) -> u64 {
-        self.failures.values().sum()
-    }
 }
 
 /// The texts of a dictionary column.

@@ -1,5 +1,6 @@
 //! A capture at a glance, in one pass and bounded memory: what `wirelab info` and notebook cards show.
 
+mod dns;
 mod groups;
 mod happenings;
 #[cfg(test)]
@@ -20,10 +21,10 @@ use crate::options::Options;
 use crate::scan::{Engine, ScanRequest, Summary};
 use crate::tables::TableId;
 
+use dns::DnsGathered;
+pub use dns::{DnsCounts, DnsOverview, DnsQuestion};
 use groups::Words;
-pub use groups::{
-    DnsCounts, DnsQuestion, Groups, PauseCounts, ProbeCounts, ReorderCounts, RttCounts, TooBig, TunnelCounts,
-};
+pub use groups::{Groups, PauseCounts, ProbeCounts, ReorderCounts, RttCounts, TooBig, TunnelCounts};
 use happenings::Happenings;
 pub use happenings::{Happening, Outcome, QueuePair};
 pub use timeline::Timeline;
@@ -35,17 +36,6 @@ const FIRST_EVENTS: usize = 8;
 
 /// What goes to and from it is told by its questions.
 const DNS_PORT: u16 = 53;
-const DNS_COLUMNS: [&str; 9] = [
-    "server_ip",
-    "query_name",
-    "query_type",
-    "query_type_name",
-    "is_query_seen",
-    "retry_count",
-    "response_frame_no",
-    "rtt_ns",
-    "rcode_name",
-];
 
 /// What a capture holds, by the kinds of traffic that wirelab knows.
 #[derive(Clone, Debug)]
@@ -75,8 +65,7 @@ pub struct Overview {
     pub tunnels: Groups<(String, Option<u32>), TunnelCounts>,
     /// Probes by protocol, asker and asked.
     pub probes: Groups<(String, String, String), ProbeCounts>,
-    /// DNS queries over UDP, by what is asked for and who is asked.
-    pub dns: Groups<DnsQuestion, DnsCounts>,
+    pub dns: DnsOverview,
     /// UDP flows whose payload is of no kind that is told apart here.
     pub udp_flow_count: u64,
     /// The ten of them with the most bytes on the wire, most first: one-row batches of `flows`.
@@ -130,7 +119,7 @@ where
         request(TableId::Pause, &["kind", "class", "src_mac", "quanta"]),
         request(TableId::Tunnels, &["kind", "vni", "overhead_bytes"]),
         request(TableId::Probes, &["protocol", "src_ip", "dst_ip", "rtt_ns", "is_lost"]),
-        request(TableId::Dns, &DNS_COLUMNS),
+        request(TableId::Dns, &dns::COLUMNS),
         ScanRequest::new(TableId::Flows),
         ScanRequest::new(TableId::Interfaces),
         ScanRequest::new(TableId::CaptureQuality),
@@ -166,7 +155,7 @@ struct Gathered {
     pauses: Groups<(String, Option<u8>, Option<String>), PauseCounts>,
     tunnels: Groups<(String, Option<u32>), TunnelCounts>,
     probes: Groups<(String, String, String), ProbeCounts>,
-    dns: Groups<DnsQuestion, DnsCounts>,
+    dns: DnsGathered,
     udp_flow_count: u64,
     top_udp_flows: BinaryHeap<Connection>,
 }
@@ -187,7 +176,7 @@ impl Gathered {
             TableId::Pause => self.add_pauses(&batch),
             TableId::Tunnels => self.add_tunnels(&batch),
             TableId::Probes => self.add_probes(&batch),
-            TableId::Dns => self.add_dns(&batch),
+            TableId::Dns => self.dns.add(&batch),
             TableId::Flows => self.add_flows(&batch),
             TableId::Interfaces => self.interfaces.push(batch),
             TableId::CaptureQuality => self.findings.push(batch),
@@ -347,37 +336,6 @@ impl Gathered {
         }
     }
 
-    fn add_dns(&mut self, batch: &RecordBatch) {
-        let (servers, types) = (Words::new(&batch["server_ip"]), Words::new(&batch["query_type_name"]));
-        let codes = Words::new(&batch["rcode_name"]);
-        let names = batch["query_name"].as_string::<i32>();
-        let numbers = batch["query_type"].as_primitive::<UInt16Type>();
-        let is_seen = batch["is_query_seen"].as_boolean();
-        let retries = batch["retry_count"].as_primitive::<UInt32Type>();
-        let rtts = batch["rtt_ns"].as_primitive::<Int64Type>();
-        for row in 0..batch.num_rows() {
-            if !is_seen.value(row) {
-                continue;
-            }
-            let number = || (!numbers.is_null(row)).then(|| numbers.value(row).to_string());
-            let key = DnsQuestion {
-                server_ip: servers.get(row).unwrap_or("?").to_owned(),
-                name: (!names.is_null(row)).then(|| names.value(row).to_owned()),
-                record_type: types.get(row).map(str::to_owned).or_else(number),
-            };
-            let Some(counts) = self.dns.entry(key) else { continue };
-            counts.query_count += 1;
-            counts.retry_count += u64::from(retries.value(row) > 0);
-            counts.unanswered_count += u64::from(batch["response_frame_no"].is_null(row));
-            if let Some(code) = codes.get(row).filter(|code| *code != "NOERROR") {
-                *counts.failures.entry(code.to_owned()).or_default() += 1;
-            }
-            if !rtts.is_null(row) {
-                counts.rtt.add(rtts.value(row));
-            }
-        }
-    }
-
     fn add_flows(&mut self, batch: &RecordBatch) {
         let protocols = Words::new(&batch["protocol"]);
         let [client, server] =
@@ -422,7 +380,7 @@ impl Gathered {
             pauses: self.pauses,
             tunnels: self.tunnels,
             probes: self.probes,
-            dns: self.dns,
+            dns: self.dns.finish(),
             udp_flow_count: self.udp_flow_count,
             top_udp_flows,
         }

@@ -101,14 +101,15 @@ fn dns_queries_are_counted_by_question_and_udp_flows_by_bytes() {
         let is_it = |question: &DnsQuestion| {
             (question.name.as_deref(), question.record_type.as_deref()) == (Some(name), Some(record_type))
         };
-        let (question, counts) = seen.dns.iter().find(|(question, _)| is_it(question)).unwrap();
+        let (question, counts) = seen.dns.questions.iter().find(|(question, _)| is_it(question)).unwrap();
         assert_eq!(question.server_ip, "10.96.0.2");
         (counts.query_count, counts.unanswered_count, counts.failures.clone())
     };
     assert_eq!(asked("web.default.svc.cluster.local", "A"), (24, 0, [].into()));
     assert_eq!(asked("web.default.svc.cluster.local", "AAAA"), (24, 0, [("NXDOMAIN".to_owned(), 24)].into()));
-    assert_eq!(seen.dns.iter().count(), 10);
+    assert_eq!((seen.dns.questions.len(), seen.dns.question_count, seen.dns.total.query_count), (10, 10, 56));
+    assert_eq!((seen.dns.left_out, seen.dns.silent_servers.len()), (0, 0));
     assert_eq!((seen.udp_flow_count, seen.top_udp_flows.len()), (0, 0), "DNS is told apart");
     let seen = overview_of("udp-loss/udp-loss.pcap");
-    assert_eq!((seen.udp_flow_count, seen.top_udp_flows.len(), seen.dns.iter().count()), (1, 1, 0));
+    assert_eq!((seen.udp_flow_count, seen.top_udp_flows.len(), seen.dns.questions.len()), (1, 1, 0));
 }

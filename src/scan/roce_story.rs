@@ -244,7 +244,7 @@ fn message(lang: Lang, channel: &Channel, event: &RoceEvent, (requester, respond
             ("requester", &QpName(channel.ends.requester_ip, requester)),
             ("responder", &QpName(channel.ends.responder_ip, Some(responder))),
             ("frame_no", &event.start.frame_no),
-            ("frames", &FrameWords(event.frames.list())),
+            ("frames", &FrameWords(event.frames.list(), lang)),
             ("span", &words::short(event.end_ns.saturating_sub(event.start.time_ns))),
             ("psn", &event.psn.unwrap_or(0)),
             ("count", &event.count),

@@ -141,10 +141,12 @@ fn message(lang: Lang, event: &StoryEvent, side: &str) -> String {
     let kind = event.kind.name();
     let key = match (event.kind, event.cause) {
         (EventKind::Reset | EventKind::SynRetry | EventKind::NoAnswer, Some(cause)) => format!("event.{kind}.{cause}"),
+        // How long nobody answered is not known then: the capture may end with it.
+        (EventKind::NoAnswer, None) if event.count == 1 => format!("event.{kind}.once"),
         _ => format!("event.{kind}"),
     };
     let other = if side == "client" { "server" } else { "client" };
-    let frames = FrameWords(event.frames.list());
+    let frames = FrameWords(event.frames.list(), lang);
     let span = words::short(event.end_ns.saturating_sub(event.start.time_ns));
     let bytes = event.bytes.unwrap_or(0);
     words::say(
@@ -165,15 +167,19 @@ fn message(lang: Lang, event: &StoryEvent, side: &str) -> String {
 }
 
 /// The first few frame numbers.
-pub(super) struct FrameWords<'a>(pub &'a [u64]);
+pub(super) struct FrameWords<'a>(pub &'a [u64], pub Lang);
 
 impl fmt::Display for FrameWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 5;
+        let (comma, rest) = match self.1 {
+            Lang::En => (", ", " ..."),
+            Lang::Zh => ("、", "……"),
+        };
         for (at, frame_no) in self.0.iter().take(SHOWN).enumerate() {
-            write!(f, "{}{frame_no}", if at > 0 { ", " } else { "" })?;
+            write!(f, "{}{frame_no}", if at > 0 { comma } else { "" })?;
         }
-        if self.0.len() > SHOWN { write!(f, " ...") } else { Ok(()) }
+        if self.0.len() > SHOWN { f.write_str(rest) } else { Ok(()) }
     }
 }
 
@@ -194,7 +200,8 @@ mod tests {
 
     #[test]
     fn frames_are_shown_short() {
-        assert_eq!(FrameWords(&[1, 2, 3, 4, 5, 6]).to_string(), "1, 2, 3, 4, 5 ...");
-        assert_eq!(FrameWords(&[7]).to_string(), "7");
+        assert_eq!(FrameWords(&[1, 2, 3, 4, 5, 6], Lang::En).to_string(), "1, 2, 3, 4, 5 ...");
+        assert_eq!(FrameWords(&[1, 2, 3, 4, 5, 6], Lang::Zh).to_string(), "1、2、3、4、5……");
+        assert_eq!(FrameWords(&[7], Lang::Zh).to_string(), "7");
     }
 }

@@ -7,8 +7,8 @@ pub(super) fn counted(sql: &str) -> Option<(&str, &str)> {
     let rest = symbol(symbol(symbol(keyword(rest, "COUNT")?, "(")?, "*")?, ")")?;
     let rest = match keyword(rest, "FROM") {
         Some(rest) => rest,
-        // What the column is called; SQLite says that, and refuses what is no name.
-        None => keyword(name(keyword(rest, "AS").unwrap_or(rest))?.1, "FROM")?,
+        // What the column is called; SQLite says that, and refuses what is no name. Without AS it might be an operator.
+        None => keyword(name(keyword(rest, "AS")?)?.1, "FROM")?,
     };
     let (first, rest) = name(rest)?;
     let (schema, table, rest) = match symbol(rest, ".") {
@@ -43,7 +43,7 @@ mod tests {
         for (sql, table) in [
             ("SELECT count(*) FROM packets", ("", "packets")),
             ("select COUNT ( * ) as n\nfrom Packets ; ", ("", "Packets")),
-            (" SELECT count(*)rows FROM jumbo.tcp_flows;", ("jumbo", "tcp_flows")),
+            (" SELECT count(*)AS rows FROM jumbo.tcp_flows;", ("jumbo", "tcp_flows")),
             ("SELECT count(*)FROM a . b", ("a", "b")),
         ] {
             assert_eq!(counted(sql), Some(table), "{sql}");
@@ -58,6 +58,8 @@ mod tests {
             "SELECT count(*)",
             "SELECT count(*) FROM",
             "SELECT count(*) AS FROM packets",
+            "SELECT count(*) rows FROM packets",
+            "SELECT count(*) ISNULL FROM packets",
             "SELECT count(dns_id) FROM dns",
             "SELECT count(*) FROM packets WHERE 0",
             "SELECT count(*) FROM packets p",

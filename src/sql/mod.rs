@@ -75,7 +75,9 @@ impl Database {
         if is_taken || is_reserved || !is_name(schema) {
             return Err(fault::error(Fault::SchemaName { name: schema.to_owned() }));
         }
-        self.schemas.push(Schema { name: schema.to_owned(), source, tables: Mutex::default() });
+        // However it is written, SQLite calls its own `main`.
+        let name = if schema.eq_ignore_ascii_case("main") { "main" } else { schema };
+        self.schemas.push(Schema { name: name.to_owned(), source, tables: Mutex::default() });
         Ok(())
     }
 

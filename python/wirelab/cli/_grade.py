@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import fnmatch
-import io
 import os
 import re
 import shutil
 import sys
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -20,7 +19,7 @@ from .._errors import UsageError
 from .._format import printable
 from .._grade import Lab, Report
 from .._words import default_lang, say
-from . import _reading, _table
+from . import _reading, _scores, _table
 
 FORMATS = ("text", "json", "html")
 _ENDINGS = {"text": "txt", "json": "json", "html": "html"}
@@ -30,9 +29,9 @@ _STATUS = {
     "partial": "grade_partial",
     "not_assessable": "grade_not_assessable",
     "error": "grade_error",
+    # Nothing was made of it, so there is no report either.
+    "stopped": "grade_stopped",
 }
-#: The class list that lies beside the reports.
-SCORES = "scores.csv"
 #: Names that Windows keeps for devices.
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -55,8 +54,10 @@ def run(given: argparse.Namespace) -> None:
                 path = os.path.join(given.output, f"{name}.{_ENDINGS[given.format]}")
                 with _table.output(path) as out:
                     out.write(rendered(report, given.format, lang).encode())
-        _write_scores(os.path.join(given.output, SCORES), lab, submissions, results, given.student, lang)
         _show_summary(submissions, results, lang)
+        reasons = ["" if isinstance(one, Report) else _reason(one, lang) for one in results]
+        for note in _scores.write(given.output, lab, submissions, results, reasons, given.student, lang):
+            print("wirelab: " + note, file=sys.stderr)
     elif given.format == "json":
         texts = [report.to_json() for report in graded]
         sys.stdout.write(texts[0] if len(submissions) == 1 and texts else "[\n" + ",\n".join(texts) + "]\n")
@@ -198,38 +199,6 @@ def _is_one_submission(paths: Sequence[str], lab: Lab) -> bool:
     return len(named) > 1 and len(paths) > 1
 
 
-def _write_scores(
-    path: str, lab: Lab, submissions: Sequence[str], results: Sequence[Any], is_student: bool, lang: str
-) -> None:
-    """The class list: a row for each submission, a column for each check."""
-    checks = [one["id"] for one in lab.facts(lang)["checks"] if one["visible"] or not is_student]
-    with _table.output(path) as out:
-        text = io.TextIOWrapper(out, encoding="utf-8-sig", newline="", write_through=True)
-        rows = csv.writer(text)
-        rows.writerow(["name", "points", "of", "status", "needs_review", "review_reason", "error", *checks])
-        for submission, report in zip(submissions, results, strict=True):
-            name = _harmless(os.path.basename(os.path.abspath(submission)))
-            if not isinstance(report, Report):
-                reason = _harmless(_reason(report, lang))
-                rows.writerow([name, "", "", "error", "true", reason, reason, *([""] * len(checks))])
-                continue
-            score, most = report._data.points()
-            got = {one["id"]: "" if one["counted"] == "excluded" else one["points"] for one in report.items}
-            error = say(lang, "grade_error") if report.status == "error" else ""
-            review = "true" if report.needs_review else "false"
-            reasons = _harmless("; ".join(one["message"][lang] for one in report.to_dict()["review"]))
-            of_checks = (got.get(check, "") for check in checks)
-            rows.writerow([name, score, most, report.status, review, reasons, error, *of_checks])
-        text.detach()
-
-
-def _harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula, and in one line."""
-    text = " ".join(printable(text).splitlines())
-    # Spaces before it do not keep some programs from taking it for one; nor do the wide forms of these characters.
-    return f"'{text}" if text.lstrip().startswith(tuple("=+-@|%＝＋－＠")) else text
-
-
 def _params(given: Sequence[str] | None) -> dict[str, str]:
     params = {}
     for text in given or ():
@@ -302,8 +271,21 @@ def _show_summary(submissions: Sequence[str], results: Sequence[Any], lang: str)
         )
     for line in _text.columns(rows, [False, True, False, False, False]):
         print(line)
-    done = sum(isinstance(report, Report) for report in results)
-    print("\n" + say(lang, "grade_summary", done=done, total=len(results)))
+    print(
+        "\n" + _summary(Counter(report.status if isinstance(report, Report) else "stopped" for report in results), lang)
+    )
+
+
+def _summary(counts: Counter[str], lang: str) -> str:
+    """How many have a grade, and what became of the others."""
+    in_part = counts["partial"]
+    summary = say(lang, "grade_summary", done=counts["graded"] + in_part, total=sum(counts.values()))
+    if in_part:
+        summary += say(lang, "grade_in_part", count=in_part)
+    for status, key in _STATUS.items():
+        if counts[status] and status not in ("graded", "partial"):
+            summary += say(lang, "grade_not_graded", count=counts[status], status=say(lang, key))
+    return summary
 
 
 def _reason(failure: BaseException, lang: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import _arguments, _card, _core, _format, _text
+from .. import _arguments, _card, _core, _format, _happened, _text
 from .._errors import NotACaptureError
 from .._format import bits_per_s, count, duration, printable, rate, share, size
 from .._times import to_text
@@ -19,8 +18,6 @@ from .._words import default_lang, say
 from . import _reading
 
 _SHOWN = 12
-#: Queue pairs that are named where something happened on several.
-_NAMED = 8
 _SPARKS = "▁▂▃▄▅▆▇█"
 _PAINT = {"error": "31;1", "warning": "33;1", "info": "36;1", "head": "1", "dim": "2", "good": "32", "bar": "34"}
 
@@ -171,21 +168,12 @@ class _Page:
         room = max(_text.width(word) for word in words)
         for one in self.seen["findings"]:
             severity = one["severity"] if one["severity"] in ("error", "warning") else "info"
-            text = printable(one[f"message_{self.lang}"] or one["code"]) + self.of_file(one)
+            text = printable(one[f"message_{self.lang}"] or one["code"]) + _happened.of_file(self.seen, one, self.lang)
             first, *rest = _text.wrapped(text, self.width - room - 4)
             word = _text.padded(self.say("severity_" + severity), room)
             lines.append(f"  {self.paint(word, severity)}  {first}")
             lines += [" " * (room + 4) + line for line in rest]
         return lines
-
-    def of_file(self, told: Mapping[str, Any]) -> str:
-        """Whose frame numbers a sentence gives, where there are several files."""
-        files, number = self.seen["files"], told["file_no"]
-        text = told["message_en"] or ""
-        if len(files) < 2 or number is None or not re.search(r"\bframes? \d", text):
-            return ""
-        name = os.path.basename(files[number - 1]["name"])
-        return "" if name in text else self.say("of_file", file=printable(name))
 
     def protocols(self) -> list[str]:
         every = self.seen["protocols"]
@@ -252,15 +240,7 @@ class _Page:
         return lines
 
     def tcp_happenings(self) -> list[str]:
-        happened = self.seen["tcp_happenings"]
-        lines = self.happened(happened)
-        late = self.seen["reordered"]
-        if late["segments"]:
-            text = self.say("reordered", count=count(late["segments"]), connections=count(late["connections"]))
-            first, *rest = _text.wrapped(text, self.width - 4)
-            lines += [f"  - {first}", *("    " + line for line in rest)]
-        title = "tcp_happenings_points" if self.has_points() else "tcp_happenings"
-        return [self.title(self.say(title)), *lines] if lines else []
+        return self.listed(_happened.tcp_title(self.seen, self.lang), _happened.on_tcp(self.seen, self.lang))
 
     def too_big(self) -> list[str]:
         """Routers that say a packet was too big for the next link."""
@@ -278,47 +258,14 @@ class _Page:
         head = [self.say(key) for key in ("said_by", "from", "to", "next_mtu", "messages")]
         return self.table(self.say("too_big"), head, rows, "lllrr", len(most) - len(rows), "wirelab table icmp")
 
-    def happened(self, happenings: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Events by kind and outcome: how often, on which queue pairs, and the longest of them."""
-        lines = []
-        for one in happenings:
-            message = printable(one["longest"][f"message_{self.lang}"]) + self.of_file(one["longest"])
-            if one["events"] > 1:
-                key = "happened_often" if one["longest_ns"] else "happened_at_once"
-                longest = _format.duration(one["longest_ns"])
-                where = self.where(one)
-                message = self.say(key, count=count(one["events"]), where=where, longest=longest, shown=message)
-            first, *rest = _text.wrapped(message, self.width - 4)
-            lines += [f"  - {first}", *("    " + line for line in rest)]
-        return lines
-
-    def has_points(self) -> bool:
-        """Whether the same traffic was captured at several points."""
-        return any(one["code"] == "several_points" for one in self.seen["findings"])
-
-    def where(self, one: Mapping[str, Any]) -> str:
-        """The queue pairs of several events, if there are several."""
-        if len(one["queue_pairs"]) < 2:
-            return ""
-        ends = [
-            _queue_pair(of["requester_ip"], of["requester_qp"])
-            + " → "
-            + _queue_pair(of["responder_ip"], of["responder_qp"])
-            for of in one["queue_pairs"]
-        ]
-        shown = ends[:_NAMED]
-        if len(ends) > len(shown) or one["has_more_queue_pairs"]:
-            shown.append("...")
-        return self.say("happened_on", queue_pairs=", ".join(shown))
-
     def queue_pairs(self) -> list[str]:
         roce = self.seen["roce"]
         keys = ("requester", "responder", "service", "messages", "payload", "resent", "latency", "throughput", "mtu")
         head = [self.say(key) for key in keys]
         rows = [
             [
-                _queue_pair(one["requester_ip"], one["requester_qp"]),
-                _queue_pair(one["responder_ip"], one["responder_qp"]),
+                _happened.queue_pair(one["requester_ip"], one["requester_qp"]),
+                _happened.queue_pair(one["responder_ip"], one["responder_qp"]),
                 one["service"],
                 count(one["message_count"]),
                 size(one["bytes"]),
@@ -336,12 +283,8 @@ class _Page:
         return lines
 
     def events(self) -> list[str]:
-        roce = self.seen["roce"]
-        if not roce["happenings"]:
-            return []
-        title = "roce_events_points" if self.has_points() else "roce_events"
-        lines = self.happened(roce["happenings"])
-        return [self.title(self.say(title, count=count(roce["event_count"]))), *lines]
+        title = _happened.queue_pairs_title(self.seen, self.lang)
+        return self.listed(title, _happened.on_queue_pairs(self.seen, self.lang))
 
     def pauses(self) -> list[str]:
         rows = [
@@ -390,19 +333,11 @@ class _Page:
         return self.table(self.say("probes"), head, rows, "llrrrrr", len(most) - len(rows), "wirelab table probes")
 
     def dns(self) -> list[str]:
-        """Questions by what became of them: those that went wrong first, then those that were asked most.
-
-        That there is no such name is an answer: a resolver tries those of its search list.
-        """
-
-        def wrong(one: Mapping[str, Any]) -> int:
-            failed = (number for code, number in one["failures"].items() if code != "NXDOMAIN")
-            return one["unanswered_count"] + sum(failed)
-
-        most = sorted(self.seen["dns"], key=lambda one: (-wrong(one), -one["query_count"]))
+        """Questions by what became of them: those that went wrong first, then those that were asked most."""
+        most = _happened.questions(self.seen)
         rows = [
             [
-                _format.NOTHING if one["query_name"] is None else printable(one["query_name"] or "."),
+                _happened.name_of(one),
                 printable(one["query_type"] or _format.NOTHING),
                 printable(one["server_ip"]),
                 count(one["query_count"]),
@@ -415,7 +350,14 @@ class _Page:
         ]
         keys = ("dns_name", "dns_type", "server", "query_count", "retry_count", "unanswered_count", "failures")
         head = [self.say(key) for key in (*keys, "rtt_min", "rtt_mean", "rtt_max")]
-        return self.table(self.say("dns"), head, rows, "lllrrrlrrr", len(most) - len(rows), "wirelab table dns")
+        told = self.seen["dns"]
+        left = told["question_count"] - len(rows)
+        lines = self.table(self.say("dns"), head, rows, "lllrrrlrrr", left, "wirelab table dns")
+        if told["left_out_count"]:
+            lines.append("  " + self.say("dns_left_out", count=count(told["left_out_count"])))
+        for sentence in _happened.silent_servers(self.seen, self.lang):
+            lines += ["  " + line for line in _text.wrapped(sentence, self.width - 2)]
+        return lines
 
     def udp_flows(self) -> list[str]:
         total, largest = self.seen["udp_flows"]["count"], self.seen["udp_flows"]["largest"]
@@ -459,6 +401,14 @@ class _Page:
     def title(self, text: str) -> str:
         return self.paint(text, "head")
 
+    def listed(self, title: str, sentences: Sequence[str]) -> list[str]:
+        """Sentences, each with a mark before it."""
+        lines = []
+        for sentence in sentences:
+            first, *rest = _text.wrapped(sentence, self.width - 4)
+            lines += [f"  - {first}", *("    " + line for line in rest)]
+        return [self.title(title), *lines] if lines else []
+
     def table(
         self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], kinds: str, left: int = 0, how: str = ""
     ) -> list[str]:
@@ -483,10 +433,6 @@ def _resent(one: dict[str, Any]) -> str:
     if not total:
         return "0"
     return f"{count(total)} ({share_of:.1%})" if share_of is not None else count(total)
-
-
-def _queue_pair(ip: str | None, number: int | None) -> str:
-    return printable(ip or "?") + (" QP ?" if number is None else f" QP 0x{number:x}")
 
 
 def _resent_requests(one: dict[str, Any]) -> str:

@@ -78,7 +78,8 @@ def _kind(name: str, lang: str) -> str:
 def run_check(given: argparse.Namespace) -> None:
     lang = given.lang or default_lang()
     options = _arguments.options(None, None, None, None, "auto")
-    checks = [_core.check_lab(folder, options, given.case) for folder in given.folder]
+    folders_of_labs = [_folder(name, given.labs, lang) for name in given.lab]
+    checks = [_core.check_lab(folder, options, given.case) for folder in folders_of_labs]
     if given.case is not None:
         _show_case(checks, given.case, given.format, lang)
         return
@@ -95,6 +96,23 @@ def run_check(given: argparse.Namespace) -> None:
     if not all(check["is_sound"] for check in checks):
         sys.stdout.flush()
         raise SystemExit(1)
+
+
+def _folder(name: str, given: Sequence[str] | None, lang: str) -> str:
+    """The folder of a lab: itself, or that of the lab with this name."""
+    if os.path.isfile(os.path.join(name, "rubric.toml")):
+        return name
+    known = dict(_core.labs(folders(given)))
+    folder = known.get(name)
+    if folder is not None:
+        return os.fspath(folder)
+    # A folder without a rubric is one that somebody is about to make a lab.
+    if os.path.exists(name) or os.path.basename(name) != name or not name:
+        return name
+    if name not in known:
+        # Says which labs there are.
+        Lab(name, given)
+    raise UsageError(say(lang, "labs_without_cases", lab=name))
 
 
 def _show_case(checks: list[dict], name: str, format: str, lang: str) -> None:  # type: ignore[type-arg]

@@ -236,11 +236,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_labs(show)
     show.set_defaults(run=_labs.run_show)
     check = actions.add_parser("check", help="whether a lab is sound: its files, its words, its cases")
-    check.add_argument("folder", metavar="DIR", nargs="+", help="a lab's folder")
+    check.add_argument(
+        "lab", metavar="LAB", nargs="+", help="its folder, or the name of one that is in a folder of --labs"
+    )
     check.add_argument("--json", action="store_true", help="for programs")
     check.add_argument("--case", metavar="NAME", help="show the report that this case gets")
     check.add_argument("--format", choices=_grade.FORMATS, default="text", help="of that report (default: text)")
-    check.add_argument("--lang", choices=LANGUAGES, help="language of the words (default: that of the environment)")
+    _add_labs(check)
     check.set_defaults(run=_labs.run_check)
     new = actions.add_parser("new", help="a small lab to begin with")
     new.add_argument("name", metavar="NAME", help="small letters, digits and hyphens")

@@ -151,6 +151,7 @@ impl Messages {
                 // It came late: the message begins before what was seen of it.
                 let before = message.psn.since(part.psn).max(0) as u32;
                 (message.psn, message.span, message.has_start) = (part.psn, message.span + before, true);
+                Self::set_span(message, part);
             }
             message.dma_bytes = message.dma_bytes.or(part.dma_bytes);
             message.imm = message.imm.or(part.imm);
@@ -200,11 +201,7 @@ impl Messages {
         if let Some(cause) = part.cause {
             message.resent[cause as usize] += 1;
         }
-        if let (Some(bytes), Some(mtu), Operation::Write, true) =
-            (part.dma_bytes, part.path_mtu, part.operation, part.starts)
-        {
-            (message.span, message.is_span_final) = (bytes.div_ceil(mtu).max(1), true);
-        }
+        Self::set_span(&mut message, part);
         Self::reach(&mut message, part);
         let is_last = self.list.back().is_none_or(|last| last.psn.is_before(part.psn));
         if is_last {
@@ -212,6 +209,16 @@ impl Messages {
             return Found::New(self.base + self.list.len() as u64 - 1);
         }
         Found::None
+    }
+
+    /// The first packet of a WRITE says how long it is: what comes behind belongs to the next, also where that one's first
+    /// packet is late.
+    fn set_span(message: &mut Message, part: &Part) {
+        if let (Some(bytes), Some(mtu), Operation::Write, true) =
+            (part.dma_bytes, part.path_mtu, part.operation, part.starts)
+        {
+            (message.span, message.is_span_final) = (bytes.div_ceil(mtu).max(1), true);
+        }
     }
 
     /// The message reaches as far as this packet, or ends with it.

@@ -24,15 +24,25 @@ struct Open {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EcnWatch {
     mark: Option<Mark>,
+    /// A mark that came while echoes of earlier ones did, and where its segment ends: what they answer may be over before the
+    /// echo of this one comes.
+    late: Option<(u32, Mark)>,
     open: Option<Box<Open>>,
     pub cwr_count: u64,
 }
 
 impl EcnWatch {
-    /// A segment of the sender passed with the CE mark.
-    pub fn on_mark(&mut self, now: Mark) {
-        if self.open.is_none() {
+    /// A segment of the sender, up to `end`, passed with the CE mark. Call it before [`Self::on_cwr`].
+    pub fn on_mark(&mut self, end: u32, now: Mark) {
+        let Some(open) = &self.open else {
             self.mark.get_or_insert(now);
+            return;
+        };
+        // The sender's CWR answers what was marked before it; what is marked from there on asks anew.
+        if open.cwr.is_none() {
+            self.late = Some((end, now));
+        } else {
+            self.late.get_or_insert((end, now));
         }
     }
 
@@ -42,6 +52,7 @@ impl EcnWatch {
         if let Some(open) = self.open.as_mut().filter(|open| open.cwr.is_none()) {
             open.cwr = Some((snd_max, now.time_ns));
             open.frames.add(now);
+            self.late = self.late.filter(|(_, mark)| *mark == now);
         }
     }
 
@@ -54,7 +65,10 @@ impl EcnWatch {
                 None => !has_echo && !before(ack, open.window_end),
             };
             if is_over {
+                let has_cwr = open.cwr.is_some();
+                let late = self.late.filter(|(end, _)| has_cwr || before(ack, *end));
                 self.finish("ece_stopped", dir, events);
+                self.mark = late.map(|(_, mark)| mark);
             }
         }
         if !has_echo {
@@ -74,6 +88,7 @@ impl EcnWatch {
     /// Ends what is open; `reason` where no CWR was seen.
     pub fn finish(&mut self, reason: &'static str, dir: u8, events: &mut Events) {
         let Some(open) = self.open.take() else { return };
+        self.late = None;
         let (end_ns, reason) = open.cwr.map_or((open.last_ns, reason), |(_, cwr_ns)| (cwr_ns, "cwr"));
         events.push(Event {
             end_ns,

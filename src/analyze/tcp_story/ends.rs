@@ -159,6 +159,9 @@ impl Ends {
         match (&self.syn, &self.syn_ack) {
             (None, None) => "not_captured",
             _ if self.done.is_some() => "complete",
+            // Nothing of the client is here: the capture began in between, or what it sends passes elsewhere or under other
+            // addresses (NAT).
+            (None, Some(_)) => "not_captured",
             (_, Some(_)) => "half_open",
             _ if self.refused.is_some() => "refused",
             _ if self.heard_of_server => "half_open",
@@ -208,6 +211,7 @@ impl Ends {
         let Some(first) = self.syn.as_ref().or(self.syn_ack.as_ref()) else { return };
         let syns = self.syn.as_ref().map_or(0, |syn| syn.count);
         let (kind, dir, end) = match self.handshake() {
+            "not_captured" => return,
             "complete" => (EventKind::Handshake, client, self.done.unwrap_or(last)),
             "refused" => (EventKind::Refused, client ^ 1, self.refused.unwrap_or(last)),
             "half_open" => (EventKind::HalfOpen, client, last),

@@ -242,10 +242,10 @@ impl Story {
 
     fn on_send(&mut self, s: &Segment<'_>, dir: u8, now: Mark) {
         let (side, peer, events) = self.split(dir);
-        if s.ecn == 3 {
-            side.ecn.on_mark(now);
-        }
         let end = s.seq.wrapping_add(s.seq_len());
+        if s.ecn == 3 {
+            side.ecn.on_mark(end, now);
+        }
         let snd_max = *side.snd_max.get_or_insert(s.seq);
         let is_far = s.seq.wrapping_sub(snd_max).wrapping_add(FAR_BYTES) > 2 * FAR_BYTES;
         let probes = peer.zero_window.is_closed() && s.seq_len() <= 1 && before(s.seq, snd_max.wrapping_add(1));

@@ -360,6 +360,51 @@ fn an_echo_of_congestion_lasts_until_the_sender_says_cwr() {
 }
 
 #[test]
+fn a_mark_on_the_segment_that_says_cwr_is_the_cause_of_the_next_echo() {
+    let mut tale = Tale::opened();
+    tale.fresh(20 * MS, Segment { ecn: 3, ..data(101) });
+    tale.fresh(30 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 1_101) });
+    tale.fresh(31 * MS, Segment { ecn: 3, ..data(1_101) });
+    tale.fresh(32 * MS, Segment { flags: ACK | CWR, ecn: 3, ..data(2_101) });
+    tale.fresh(33 * MS, Segment { ecn: 3, ..data(3_101) });
+    tale.fresh(42 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 4_101) });
+    let (events, _) = tale.finish();
+    let told: Vec<_> = events.iter().filter(|event| event.kind == EventKind::Ecn).collect();
+    let of = |at: usize| (told[at].start.time_ns, told[at].cause, told[at].end_reason);
+    assert_eq!(told.len(), 2);
+    assert_eq!(of(0), (20 * MS, Some("ce"), Some("cwr")));
+    assert_eq!(of(1), (32 * MS, Some("ce"), Some("unfinished")));
+}
+
+#[test]
+fn a_mark_whose_echo_comes_after_the_end_of_the_last_is_the_cause_of_the_next() {
+    // No CWR is captured. The mark on the second segment passes before the echo of the first one's ends.
+    let marked = |is_marked: bool| {
+        let mut tale = Tale::opened();
+        tale.fresh(20 * MS, Segment { ecn: 3, ..data(101) });
+        tale.fresh(30 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 1_101) });
+        tale.data(31 * MS, 1_101);
+        tale.fresh(32 * MS, Segment { ecn: if is_marked { 3 } else { 2 }, ..data(2_101) });
+        tale.acked(41 * MS, 2_101);
+        tale.fresh(42 * MS, Segment { flags: ACK | ECE, ..ack_of(1, 501, 3_101) });
+        let (events, _) = tale.finish();
+        events.iter().filter(|event| event.kind == EventKind::Ecn).map(|event| event.cause).collect::<Vec<_>>()
+    };
+    assert_eq!(marked(true), [Some("ce"), Some("ce")]);
+    assert_eq!(marked(false), [Some("ce"), Some("ece")]);
+}
+
+#[test]
+fn an_answer_without_anything_of_the_client_is_no_half_open_connection() {
+    let mut tale = Tale::default();
+    tale.fresh(0, Segment { flags: SYN | ACK, seq: 500, ack: 101, ..server() });
+    tale.fresh(5 * MS, ack_of(1, 501, 151));
+    let (events, summary) = tale.finish();
+    assert!(events.is_empty(), "{events:?}");
+    assert_eq!(summary.handshake, "not_captured");
+}
+
+#[test]
 fn resets_are_told_apart_by_what_came_before() {
     let reset = || Segment { flags: RST | ACK, ..ack_of(1, 501, 1_101) };
     let mut abort = Tale::opened();

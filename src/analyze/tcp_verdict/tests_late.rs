@@ -152,3 +152,36 @@ fn a_syn_ack_that_passes_twice_at_once_was_captured_twice() {
         assert_eq!(verdict_of(&wire.finish(), twice[1]), expected, "{after_ns}");
     }
 }
+
+#[test]
+fn an_acknowledged_row_is_the_same_whether_its_frames_or_its_time_are_over_first() {
+    use super::held::{AckedAt, Answers, Held, HeldRow, Kind};
+    let limits = HoldLimits { rows: 5, time_ns: 100_000 };
+    let answers = Answers { has_sack: true, wait_ns: 1_000, round_trip_ns: 10 };
+    // Acknowledged in time for a D-SACK to be due before the limit; and so late that none is.
+    for acked_ns in [100, 99_900] {
+        let told = [Moment { ns: acked_ns + 50, frame: 1_000 }, Moment { ns: 300_000, frame: 2_000 }].map(|now| {
+            let (mut held, mut counts, mut out) = (Held::default(), DirectionSummary::default(), Vec::new());
+            let row = HeldRow {
+                row: 7,
+                seq: 1,
+                end: 2,
+                time_ns: 0,
+                since: Moment { ns: 0, frame: 1 },
+                kind: Kind::Resent(Cause::Timeout),
+                evidence: Evidence::SND_MAX,
+                segments: 1,
+                first_frame_no: None,
+                acked: Some(AckedAt { time_ns: acked_ns, at_ns: acked_ns }),
+            };
+            held.hold(row, &mut counts, &mut out);
+            held.release(now.ns, Some(2), answers, &limits, &mut counts, &mut out);
+            held.expire(now, Some(2), answers, &limits, &mut counts, &mut out);
+            assert!(held.is_empty());
+            out
+        });
+        assert_eq!(told[0], told[1]);
+        let outcome = if acked_ns == 100 { Outcome::Needed } else { Outcome::Unknown };
+        assert_eq!(told[0][0].1.outcome, Some(outcome));
+    }
+}

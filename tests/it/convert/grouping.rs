@@ -242,7 +242,26 @@ fn a_folder_stands_for_the_captures_in_it() {
     assert_eq!(told, expected.map(|(name, word)| (name.to_owned(), word)).collect::<Vec<_>>());
     let again = run(&[&folder], &out, &some_tables()).unwrap();
     assert_eq!(again.captures.iter().filter(|one| matches!(one.outcome, Outcome::Unchanged)).count(), 4);
+    // A folder without any is told, and does not stop the others.
     std::fs::create_dir(scratch.path().join("empty")).unwrap();
-    let error = run(&[scratch.path().join("empty")], &out, &some_tables()).unwrap_err();
-    assert!(error.to_string().contains("no capture in") && error.to_string().contains("empty"), "{error}");
+    let done = run(&[scratch.path().join("empty"), folder.join("b.pcap")], &scratch.path().join("out"), &some_tables());
+    let done = done.unwrap();
+    assert_eq!(outcomes(&done).into_iter().map(|(_, word)| word).collect::<Vec<_>>(), ["failed", "written"]);
+    let error = done.failed().next().unwrap().1.to_string();
+    assert!(error.contains("no capture in it") && error.contains("empty"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_looked_at_in_a_folder_is_told() {
+    let scratch = Scratch::new("convert-folder-odd");
+    scratch.write("a.pcap", &pcap(&traffic(100, 1)));
+    std::os::unix::fs::symlink(scratch.path().join("gone"), scratch.path().join("b.pcap")).unwrap();
+    std::os::unix::fs::symlink(scratch.path().join("gone"), scratch.path().join("notes")).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(scratch.path().join("c.pcap")).unwrap();
+    let done = run(&[scratch.path()], &scratch.path().join("out"), &some_tables()).unwrap();
+    let told: Vec<_> = outcomes(&done).into_iter().collect();
+    let expected = [("a.pcap", "written"), ("b.pcap", "failed"), ("c.pcap", "failed")];
+    assert_eq!(told, expected.map(|(name, word)| (name.to_owned(), word)));
+    drop(socket);
 }

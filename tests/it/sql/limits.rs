@@ -102,6 +102,11 @@ fn names_of_sources_are_checked() {
     for taken in ["Jumbo", "main", "标准"] {
         assert!(database.attach(taken, source()).is_err(), "{taken}");
     }
+    let mut database = Database::new(QueryLimits::default());
+    database.attach("MAIN", source()).unwrap();
+    for name in ["packets", "Main.packets", "main.packets"] {
+        assert_eq!(integer(&database, &format!("SELECT count(*) FROM {name} WHERE 1")), 1);
+    }
 }
 
 #[test]

@@ -93,4 +93,6 @@ fn counting_a_whole_table_gives_what_sqlite_would_count() {
         assert_eq!(plain.batches, walked.batches);
         assert_eq!(plain.batches[0].column(0).as_primitive::<Int64Type>().values()[..], [rows]);
     }
+    assert_eq!(integer(&database, "SELECT count(*) NOTNULL FROM packets"), 1);
+    assert_eq!(integer(&database, "SELECT count(*) ISNULL FROM packets"), 0);
 }

@@ -125,3 +125,22 @@ fn where_nothing_answers_there_is_no_latency() {
     assert_eq!(told, [("sent", None, true); 2]);
     assert!(lab.fabric.channels().all(|channel| channel.latency.is_none()));
 }
+
+/// A packet of a WRITE of three packets that begins with number `first`.
+fn write_part(first: u32, at: u32) -> Craft {
+    let mut craft = packet(A, [0x06, 0x07, 0x08][at as usize], 0x20, first + at).id((100 + first + at) as u16);
+    craft.packet.reth = (at == 0).then_some((0x1000, 7, 3_072));
+    craft
+}
+
+#[test]
+fn a_message_whose_first_packet_is_late_ends_where_that_says() {
+    let mut lab = Lab::default();
+    // Its first packet comes second, its last behind the second one of the next, whose first is late as well.
+    lab.all([write_part(0, 0), write_part(0, 1), write_part(0, 2)]);
+    lab.all([write_part(3, 1), write_part(3, 0), write_part(6, 1), write_part(3, 2)]);
+    lab.all([write_part(6, 0), write_part(6, 2), answer(ACK, 8)]).finish();
+    let told = lab.messages.iter().map(|message| (message.psn.get(), message.payload_bytes, message.is_whole()));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, [(0, 3_072, true), (3, 3_072, true), (6, 3_072, true)]);
+}
