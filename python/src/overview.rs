@@ -197,6 +197,7 @@ fn probes<'py>(py: Python<'py>, seen: &Overview) -> PyResult<Bound<'py, PyList>>
         one.set_item("dst_ip", dst_ip)?;
         one.set_item("sent_count", counts.sent_count)?;
         one.set_item("lost_count", counts.lost_count)?;
+        one.set_item("error_count", counts.error_count)?;
         set_rtts(&one, &counts.rtt)?;
         list.append(one)?;
     }

@@ -87,6 +87,13 @@ def test_info_names_dns_questions_and_udp_flows(wirelab: Run) -> None:
     assert "UDP 流（1 条）" in out and "4.84 Mbit/s" in out and "DNS" not in out
 
 
+def test_info_tells_pings_that_an_icmp_error_answered(wirelab: Run) -> None:
+    path = sample("vxlan-mtu-mismatch/vxlan-mtu-mismatch.pod.pcap")
+    seen = json.loads(wirelab("info", "--json", path).stdout)["probes"]
+    errors = wl.open(path).probes.to_arrow()["error_frame_no"]
+    assert sum(one["error_count"] for one in seen) == len(errors) - errors.null_count
+
+
 def test_words_of_both_languages_have_the_same_keys_and_placeholders() -> None:
     english: dict[str, str] = {}
     chinese: dict[str, str] = {}

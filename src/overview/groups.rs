@@ -124,7 +124,10 @@ impl RttCounts {
 #[derive(Clone, Debug, Default)]
 pub struct ProbeCounts {
     pub sent_count: u64,
+    /// Those without a reply.
     pub lost_count: u64,
+    /// Those that an ICMP error answered: they are without a reply as well.
+    pub error_count: u64,
     pub rtt: RttCounts,
 }
 

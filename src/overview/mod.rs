@@ -118,7 +118,7 @@ where
         request(TableId::Icmp, &["protocol", "src_ip", "type", "code", "mtu", "quoted_src_ip", "quoted_dst_ip"]),
         request(TableId::Pause, &["kind", "class", "src_mac", "quanta"]),
         request(TableId::Tunnels, &["kind", "vni", "overhead_bytes"]),
-        request(TableId::Probes, &["protocol", "src_ip", "dst_ip", "rtt_ns", "is_lost"]),
+        request(TableId::Probes, &["protocol", "src_ip", "dst_ip", "rtt_ns", "error_frame_no", "is_lost"]),
         request(TableId::Dns, &dns::COLUMNS),
         ScanRequest::new(TableId::Flows),
         ScanRequest::new(TableId::Interfaces),
@@ -329,6 +329,7 @@ impl Gathered {
             if let Some(counts) = self.probes.entry(key) {
                 counts.sent_count += 1;
                 counts.lost_count += u64::from(lost.value(row));
+                counts.error_count += u64::from(!batch["error_frame_no"].is_null(row));
                 if !rtts.is_null(row) {
                     counts.rtt.add(rtts.value(row));
                 }

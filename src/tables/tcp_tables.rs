@@ -227,7 +227,7 @@ table! {
         server_reordered_count: u64,
         /// Segments of the server that arrived twice (network duplicates).
         server_network_duplicate_count: u64,
-        /// What became of the handshake: `complete`, `refused` (RST), `no_answer`, `half_open` (the client's ACK is missing), `not_captured`.
+        /// What became of the handshake: `complete`, `refused` (RST), `no_answer`, `half_open` (the client's ACK is missing), `not_captured` (no SYN, or nothing of the client).
         handshake: Option<Symbol>,
         /// SYNs sent again.
         syn_retry_count: u64,

@@ -325,12 +325,14 @@ class _Page:
                 printable(one["dst_ip"]),
                 count(one["sent_count"]),
                 count(one["lost_count"]),
+                count(one["error_count"]),
                 *(duration(one[f"rtt_{which}_ns"]) for which in ("min", "mean", "max")),
             ]
             for one in most[:_SHOWN]
         ]
-        head = [self.say(key) for key in ("from", "to", "sent_count", "lost_count", "rtt_min", "rtt_mean", "rtt_max")]
-        return self.table(self.say("probes"), head, rows, "llrrrrr", len(most) - len(rows), "wirelab table probes")
+        keys = ("from", "to", "sent_count", "lost_count", "error_count", "rtt_min", "rtt_mean", "rtt_max")
+        head = [self.say(key) for key in keys]
+        return self.table(self.say("probes"), head, rows, "llrrrrrr", len(most) - len(rows), "wirelab table probes")
 
     def dns(self) -> list[str]:
         """Questions by what became of them: those that went wrong first, then those that were asked most."""
