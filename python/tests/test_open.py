@@ -141,12 +141,12 @@ def test_the_card_has_room_for_each_kind_and_says_how_many_more_there_are() -> N
         "&lt;b&gt;tcp 1&lt;/b&gt;",
         "&lt;b&gt;tcp 2&lt;/b&gt;",
         "roce 0",
-        "down.example (A) at 10.0.0.53: 5 queries, 1 unanswered, 3 SERVFAIL",
+        "down.example (A) at 10.0.0.53: 5 queries, 1 unanswered, 3 SERVFAIL, 1 NXDOMAIN",
         "&lt;script&gt;\\u202e (A) at 10.0.0.53: 5 queries, 2 unanswered",
     ]
     assert "and 7 more: wirelab info" in card and "<script" not in card
     chinese = _card.html(seen, "zh")
-    assert "down.example（A，服务器 10.0.0.53）：共查询 5 次，无应答 1 次、SERVFAIL 3 次" in chinese
+    assert "down.example（A，服务器 10.0.0.53）：共查询 5 次，无应答 1 次、SERVFAIL 3 次、NXDOMAIN 1 次" in chinese
     assert "另有 7 项：wirelab info" in chinese
 
 

@@ -29,13 +29,8 @@ def on_queue_pairs(seen: Mapping[str, Any], lang: str) -> list[str]:
 
 def to_dns(seen: Mapping[str, Any], lang: str) -> list[str]:
     """Questions that got no answer, or that a server failed to answer; the most frequent first."""
-    return [*silent_servers(seen, lang), *(_question(one, lang) for one in questions(seen) if one["wrong_count"])]
-
-
-def questions(seen: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What DNS servers were asked: what went wrong first, then what was asked most."""
-    every: list[Mapping[str, Any]] = seen["dns"]["questions"]
-    return every
+    wrong = (one for one in seen["dns"]["questions"] if one["wrong_count"])
+    return [*silent_servers(seen, lang), *(_question(one, lang) for one in wrong)]
 
 
 def silent_servers(seen: Mapping[str, Any], lang: str) -> list[str]:
@@ -64,11 +59,6 @@ def of_file(seen: Mapping[str, Any], told: Mapping[str, Any], lang: str) -> str:
         return ""
     name = os.path.basename(files[number - 1]["name"])
     return "" if name in text else say(lang, "of_file", file=_format.printable(name))
-
-
-def failures(one: Mapping[str, Any]) -> dict[str, int]:
-    """Answers that are none, by code. That there is no such name is one: a resolver tries those of its search list."""
-    return {code: number for code, number in one["failures"].items() if code != "NXDOMAIN"}
 
 
 def name_of(one: Mapping[str, Any]) -> str:
@@ -114,7 +104,7 @@ def _has_points(seen: Mapping[str, Any]) -> bool:
 
 
 def _question(one: Mapping[str, Any], lang: str) -> str:
-    counts = {say(lang, "dns_unanswered"): one["unanswered_count"], **failures(one)}
+    counts = {say(lang, "dns_unanswered"): one["unanswered_count"], **one["failures"]}
     became = (
         say(lang, "dns_became", count=_format.count(number), what=_format.printable(what))
         for what, number in counts.items()

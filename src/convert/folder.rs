@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
-use crate::capture::is_capture;
+use crate::capture::{is_capture, ring_of};
 
 /// Folders within folders that are looked into.
 const DEPTH: usize = 32;
-/// What captures are called, and how they are packed.
-const ENDINGS: [&str; 3] = [".pcap", ".pcapng", ".cap"];
-const PACKED: [&str; 4] = [".gz", ".zst", ".lz4", ".xz"];
 /// Enough to know a capture by.
 const HEAD_BYTES: u64 = 64;
 
@@ -44,9 +41,8 @@ fn may_be_capture(entry: &DirEntry) -> io::Result<bool> {
         return Ok(false);
     }
     let path = entry.path();
-    let name = entry.file_name().to_string_lossy().to_lowercase();
-    let plain = PACKED.iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
-    let is_named = ENDINGS.iter().any(|ending| plain.ends_with(ending));
+    // Packed, numbered and dated ones too.
+    let is_named = ring_of(&entry.file_name().to_string_lossy().to_lowercase()).is_some();
     // A link to a file counts; one to a folder is not followed.
     let metadata = match path.metadata() {
         Err(error) if is_named || error.kind() != io::ErrorKind::NotFound => return Err(error),

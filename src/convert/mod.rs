@@ -158,8 +158,8 @@ impl Conversion {
 }
 
 /// Converts captures to a dataset in the directory `out`; what is there already and still fits is left alone. A folder stands
-/// for the captures in it and in its folders: files called `.pcap`, `.pcapng` or `.cap`, packed or not, and those that begin
-/// like one.
+/// for the captures in it and in its folders: files called like one (`.pcap`, `.pcapng`, `.cap` or `.dmp`, also numbered or
+/// packed), and those that begin like one.
 ///
 /// Each capture's tables appear together once all are whole, so that a run may be stopped or killed at any time and the next
 /// one does the rest. A capture that fails does not stop the others. An error is returned where nothing can be done: the

@@ -90,10 +90,18 @@ impl Live {
         if is_over(self.ends) { CLOSED_NS } else { QUIET_NS }
     }
 
-    /// Nothing waits any more: what is told of it is told without unpacking the rest.
-    fn sum_up(&mut self) {
-        self.is_active = false;
-        self.summary = Some(Box::new(self.connection.summary()));
+    /// Makes it ready to be put to rest; says whether rows of it wait. Where none does, what is told of it is told without
+    /// unpacking all of it.
+    fn lie_down(&mut self) -> bool {
+        if let Some(story) = &mut self.story {
+            story.rest();
+        }
+        let is_waiting = self.connection.is_waiting();
+        if !is_waiting {
+            self.is_active = false;
+            self.summary = Some(Box::new(self.connection.summary()));
+        }
+        is_waiting
     }
 
     fn finish_story(&mut self) {
@@ -266,12 +274,8 @@ impl Verdicts {
             }
             let live = slots.live(*flow as usize);
             live.catch_up(now, limits, out);
-            let is_waiting = live.connection.is_waiting();
-            if is_waiting {
-                *due = live.connection.due(limits);
-            } else {
-                live.sum_up();
-            }
+            let is_waiting = live.lie_down();
+            *due = live.connection.due(limits);
             slots.rest(*flow as usize);
             is_waiting
         });
@@ -294,10 +298,7 @@ impl Verdicts {
             if live.is_active {
                 continue;
             }
-            if let Some(story) = &mut live.story {
-                story.rest();
-            }
-            live.sum_up();
+            live.lie_down();
             self.slots.rest(flow as usize);
             self.rested.push(flow);
         }
@@ -320,15 +321,8 @@ impl Verdicts {
             let Some(live) = slots.at_work(*flow as usize).filter(|live| live.last_ns <= latest_ns) else {
                 return true;
             };
-            let is_waiting = live.connection.is_waiting();
+            let is_waiting = live.lie_down();
             *due = is_waiting.then(|| live.connection.due(limits));
-            live.connection.shrink();
-            if let Some(story) = &mut live.story {
-                story.rest();
-            }
-            if !is_waiting {
-                live.sum_up();
-            }
             slots.rest(*flow as usize);
             rested.push(*flow);
             is_waiting
@@ -357,7 +351,7 @@ impl Verdicts {
             if due.is_some() {
                 let live = slots.live(*flow as usize);
                 live.judge(out, |connection, out| connection.finish(now, limits, out));
-                live.sum_up();
+                live.lie_down();
                 slots.rest(*flow as usize);
             }
             false

@@ -336,7 +336,7 @@ class _Page:
 
     def dns(self) -> list[str]:
         """Questions by what became of them: those that went wrong first, then those that were asked most."""
-        most = _happened.questions(self.seen)
+        told = self.seen["dns"]
         rows = [
             [
                 _happened.name_of(one),
@@ -348,11 +348,10 @@ class _Page:
                 ", ".join(f"{code} {count(number)}" for code, number in one["failures"].items()) or _format.NOTHING,
                 *(duration(one[f"rtt_{which}_ns"]) for which in ("min", "mean", "max")),
             ]
-            for one in most[:_SHOWN]
+            for one in told["questions"][:_SHOWN]
         ]
         keys = ("dns_name", "dns_type", "server", "query_count", "retry_count", "unanswered_count", "failures")
         head = [self.say(key) for key in (*keys, "rtt_min", "rtt_mean", "rtt_max")]
-        told = self.seen["dns"]
         left = told["question_count"] - len(rows)
         lines = self.table(self.say("dns"), head, rows, "lllrrrlrrr", left, "wirelab table dns")
         if told["left_out_count"]:

@@ -218,6 +218,7 @@ fn a_folder_stands_for_the_captures_in_it() {
         ("b.pcap", file(1)),
         ("a.PCAP.zst", zstd::encode_all(&file(2)[..], 1).unwrap()),
         ("rotated00001", file(3)),
+        ("trace.pcap3.zst", zstd::encode_all(&file(7)[..], 1).unwrap()),
         ("notes.txt", b"what was done\n".to_vec()),
         ("packed.gz", vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0]),
         (".hidden.pcap", file(4)),
@@ -238,10 +239,14 @@ fn a_folder_stands_for_the_captures_in_it() {
     let done = run(&[folder.clone(), folder.join("b.pcap")], &out, &some_tables()).unwrap();
     let told: Vec<_> = outcomes(&done).into_iter().collect();
     let expected = [("a.PCAP.zst", "written"), ("b.pcap", "written"), ("c.cap", "written")];
-    let expected = expected.into_iter().chain([("damaged.pcapng", "failed"), ("rotated00001", "written")]);
+    let expected = expected.into_iter().chain([
+        ("damaged.pcapng", "failed"),
+        ("rotated00001", "written"),
+        ("trace.pcap3.zst", "written"),
+    ]);
     assert_eq!(told, expected.map(|(name, word)| (name.to_owned(), word)).collect::<Vec<_>>());
     let again = run(&[&folder], &out, &some_tables()).unwrap();
-    assert_eq!(again.captures.iter().filter(|one| matches!(one.outcome, Outcome::Unchanged)).count(), 4);
+    assert_eq!(again.captures.iter().filter(|one| matches!(one.outcome, Outcome::Unchanged)).count(), 5);
     // A folder without any is told, and does not stop the others.
     std::fs::create_dir(scratch.path().join("empty")).unwrap();
     let done = run(&[scratch.path().join("empty"), folder.join("b.pcap")], &scratch.path().join("out"), &some_tables());
