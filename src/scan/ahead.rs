@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::attic::locked;
+use super::tally::NextTime;
 use crate::capture::{CaptureFacts, Reader, Record, Window};
 use crate::error::Error;
 
@@ -71,6 +72,21 @@ impl Shared<'_> {
         }
         self.read_one();
         take().0
+    }
+
+    /// The time of the record after those of all windows that were taken.
+    pub fn next_time(&self) -> NextTime {
+        loop {
+            let waiting = {
+                let read = locked(&self.read);
+                let next = read.waiting.iter().find_map(|window| window.records.first()).map(Record::time);
+                if next.is_some() || read.is_over {
+                    return next;
+                }
+                read.waiting.len()
+            };
+            self.read_to(waiting + 1, || false);
+        }
     }
 
     /// Reads a window where none waits.

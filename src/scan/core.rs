@@ -16,7 +16,7 @@ use super::rows;
 use super::shard::{Decoded, FlowNumbers, Shard, ShardNeeds};
 use super::sink::Sink;
 use super::story;
-use super::tally::{ClockOrder, Marked, Summary, Tally};
+use super::tally::{ClockOrder, Marked, NextTime, Summary, Tally};
 use super::tcp::TcpHold;
 use crate::analyze::{Copy, CopyKind, DnsTracker, HoldLimits, ProbeTracker};
 use crate::capture::{CaptureFacts, WINDOW_RECORDS, Window};
@@ -203,8 +203,13 @@ impl Core {
         }
     }
 
-    /// Takes a window through all stages, unless the run is to end before.
-    pub fn process(&mut self, window: &Window, gate: &mut Gate<'_, '_>) {
+    /// Whether a window can be taken only together with the time of the record after it.
+    pub fn needs_next(&self, window: &Window) -> bool {
+        self.clock.needs_next(&window.records)
+    }
+
+    /// Takes a window through all stages, unless the run is to end before; `next`: see [`Self::needs_next`].
+    pub fn process(&mut self, window: &Window, next: NextTime, gate: &mut Gate<'_, '_>) {
         if window.records.is_empty() {
             return;
         }
@@ -219,7 +224,7 @@ impl Core {
         }
         self.decoding.add_to(&mut self.tally);
         self.decoding.join_fragments(window, &mut self.fragments, &mut self.tally);
-        self.clock.watch(window);
+        self.clock.watch(&window.records, next);
         if self.first_time_ns.is_none() {
             self.first_time_ns = window.records.iter().find_map(|record| record.time());
         }

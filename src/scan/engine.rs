@@ -98,6 +98,7 @@ impl Engine {
         let (core, is_at_hand, progress) = (&mut self.core, self.is_at_hand, &self.progress);
         let (ahead, is_busy) = (self.ahead.share(), AtomicBool::new(true));
         let first = if is_at_hand { None } else { ahead.next() };
+        let mut next_time = first.as_ref().filter(|window| core.needs_next(window)).and_then(|_| ahead.next_time());
         let process = |gate: &mut Gate<'_, '_>, read_on: &dyn Fn()| {
             let mut left = if is_at_hand { MOST_WINDOWS } else { usize::from(first.is_some()) };
             let mut next = first;
@@ -109,7 +110,10 @@ impl Engine {
                 if is_at_hand && ahead.wants_reader() {
                     read_on();
                 }
-                core.process(&window, gate);
+                if is_at_hand {
+                    next_time = if core.needs_next(&window) { ahead.next_time() } else { None };
+                }
+                core.process(&window, next_time, gate);
                 ahead.reuse(window.records);
                 let is_enough = core.has_batches() || gate.is_shut();
                 left = if is_enough { 0 } else { left - 1 };

@@ -1,7 +1,7 @@
 //! Counts over the whole capture that cost next to nothing: what `info` shows, and what findings rest on.
 
 use crate::analyze::Moment;
-use crate::capture::{LinkType, Record, Window};
+use crate::capture::{LinkType, Record};
 use crate::wire::{ChecksumStatus, Chunk, Frame, IcrcStatus, Protocol};
 
 /// What a capture holds, in a few figures.
@@ -194,9 +194,8 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClockOrder {
     last_time_ns: Option<i64>,
-    /// First and latest time that are believed, and one that is not yet.
+    /// First and latest time that are believed.
     believed_ns: Option<(i64, i64)>,
-    doubted_ns: Option<i64>,
     /// The latest time up to each frame of the window, from the first one of the capture on: see [`Moment`].
     pub latest_ns: Vec<i64>,
     /// Frames before the window.
@@ -208,12 +207,15 @@ pub(crate) struct ClockOrder {
     pub largest_step_ns: i64,
 }
 
-/// A time further ahead is believed only if the next frame's is near it: one damaged stamp must not stop the clock that
-/// everything waits by.
+/// A time further ahead is believed only if the frame after it does not go back again: one damaged stamp must not stop the
+/// clock that everything waits by.
 const BELIEVED_NS: i64 = 3_600_000_000_000;
 
+/// The time that the frame after one has: of the next frame, if there is one, if it has one.
+pub(crate) type NextTime = Option<Option<i64>>;
+
 impl ClockOrder {
-    fn advance(&mut self, time: i64) {
+    fn advance(&mut self, time: i64, next: NextTime) {
         let Some((first, latest)) = self.believed_ns else {
             self.believed_ns = Some((time, time));
             return;
@@ -223,26 +225,38 @@ impl ClockOrder {
             self.believed_ns = Some((time, time));
             return;
         }
-        let is_near = |other: i64| time.saturating_sub(other).saturating_abs() <= BELIEVED_NS;
-        if time <= latest.saturating_add(BELIEVED_NS) || self.doubted_ns.is_some_and(is_near) {
+        let stays = |next: Option<i64>| next.is_none_or(|next| next >= time.saturating_sub(BELIEVED_NS));
+        if time <= latest.saturating_add(BELIEVED_NS) || next.is_some_and(stays) {
             let latest = latest.max(time);
-            (self.believed_ns, self.doubted_ns) = (Some((first, latest)), None);
+            self.believed_ns = Some((first, latest));
             self.now.ns = self.now.ns.max(latest.saturating_sub(first));
-        } else {
-            self.doubted_ns = Some(time);
         }
     }
 
-    pub fn watch(&mut self, window: &Window) {
+    /// Whether the time of the last of these records is believed only with that of the record after them.
+    pub fn needs_next(&self, records: &[Record]) -> bool {
+        let Some((last, before)) = records.split_last() else { return false };
+        let Some(time) = last.time() else { return false };
+        // What is near the time before it needs nothing: either that is believed, or this one does not go back from it.
+        let is_near = |other: i64| time.saturating_sub(other).saturating_abs() <= BELIEVED_NS;
+        if before.last().and_then(Record::time).is_some_and(is_near) {
+            return false;
+        }
+        let mut clock = Self { believed_ns: self.believed_ns, now: self.now, ..Self::default() };
+        clock.watch(records, None);
+        clock.believed_ns.is_none_or(|(_, latest)| time > latest.saturating_add(BELIEVED_NS))
+    }
+
+    /// Takes the records of a window; `next` is the time of the one after them, of use where [`Self::needs_next`] says so.
+    pub fn watch(&mut self, records: &[Record], next: NextTime) {
         self.first_frame = self.frames;
         self.latest_ns.clear();
-        for record in &window.records {
-            let latest_ns = self.now.ns;
+        for (at, record) in records.iter().enumerate() {
             let Some(time) = record.time() else {
-                self.latest_ns.push(latest_ns);
+                self.latest_ns.push(self.now.ns);
                 continue;
             };
-            self.advance(time);
+            self.advance(time, records.get(at + 1).map(Record::time).or(next));
             self.latest_ns.push(self.now.ns);
             if let Some(last) = self.last_time_ns
                 && time < last
@@ -252,7 +266,7 @@ impl ClockOrder {
             }
             self.last_time_ns = Some(time);
         }
-        self.frames += window.records.len() as u64;
+        self.frames += records.len() as u64;
         self.now.frame = self.frames.saturating_sub(1);
     }
 }
@@ -264,17 +278,22 @@ mod tests {
     #[test]
     fn one_damaged_time_does_not_stop_the_clock_and_a_long_pause_moves_it_on() {
         const SECOND: i64 = 1_000_000_000;
-        let after = |times: &[i64]| {
+        // What the clock says with each frame.
+        let clock = |times: &[i64]| {
             let mut clock = ClockOrder::default();
-            times.iter().for_each(|time| clock.advance(time * SECOND));
-            clock.now.ns / SECOND
+            let step = |at: usize| {
+                clock.advance(times[at] * SECOND, times.get(at + 1).map(|next| Some(next * SECOND)));
+                clock.now.ns / SECOND
+            };
+            (0..times.len()).map(step).collect::<Vec<_>>()
         };
         let year = 365 * 86_400;
-        assert_eq!(after(&[100, 101, 103, 102]), 3);
-        assert_eq!(after(&[100, 100 + year, 101, 102]), 2);
-        assert_eq!(after(&[100 + year, 100, 101, 102]), 2, "the first one");
-        assert_eq!(after(&[100, 101, 100 + year]), 1);
-        assert_eq!(after(&[100, 101, 100 + year, 101 + year]), year + 1, "two agree");
-        assert_eq!(after(&[100, 100 + 3_600, 100 + 7_200]), 7_200);
+        assert_eq!(clock(&[100, 101, 103, 102]), [0, 1, 3, 3]);
+        assert_eq!(clock(&[100, 100 + year, 101, 102]), [0, 0, 1, 2]);
+        assert_eq!(clock(&[100 + year, 100, 101, 102]), [0, 0, 1, 2], "the first one");
+        assert_eq!(clock(&[100, 101, 100 + year]), [0, 1, 1], "nothing after it tells");
+        assert_eq!(clock(&[100, 101, 100 + year, 101 + year]), [0, 1, year, year + 1], "two agree");
+        assert_eq!(clock(&[100, 100 + year, 100 + 2 * year, 100 + 2 * year]), [0, year, 2 * year, 2 * year]);
+        assert_eq!(clock(&[100, 100 + 3_600, 100 + 7_200]), [0, 3_600, 7_200]);
     }
 }

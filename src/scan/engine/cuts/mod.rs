@@ -4,11 +4,12 @@ mod pause;
 mod roce;
 
 use super::*;
-use crate::capture::Window;
+use crate::capture::{Record, Window};
 use crate::observe::Unobserved;
 
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
+const HOUR: i64 = 3_600 * SECOND;
 const TABLES: [TableId; 6] =
     [TableId::Packets, TableId::Tcp, TableId::TcpFlows, TableId::TcpEvents, TableId::Dns, TableId::Probes];
 
@@ -124,6 +125,13 @@ impl Tape {
         }
     }
 
+    /// A frame whose time lies far ahead.
+    fn damaged_time(&mut self) {
+        self.wait(50_000 * HOUR);
+        self.filler(1);
+        self.wait(-50_000 * HOUR);
+    }
+
     /// Whether a packet from there on is a copy of one before: that is told only within a file.
     fn has_copies_across(&self, at: usize) -> bool {
         let (before, after) = self.packets.split_at(at);
@@ -196,9 +204,11 @@ fn rows(
             rest = later;
             let piece = Window { records: now.to_vec(), buffers: window.buffers.clone(), ..Window::default() };
             let core = &mut engine.core;
+            let next = rest.first().map(Record::time);
+            let next = next.or_else(|| core.needs_next(&piece).then(|| engine.ahead.share().next_time()).flatten());
             Asker::new(&mut Unobserved, &stop, &Progress::default()).run(
                 None,
-                |gate, _| core.process(&piece, gate),
+                |gate, _| core.process(&piece, next, gate),
                 || {},
                 || {},
             );
@@ -343,6 +353,43 @@ fn an_answer_to_a_query_or_a_ping_counts_up_to_the_limits_and_never_beyond() {
     }
 }
 
+#[test]
+fn what_is_asked_after_hours_of_silence_is_answered() {
+    let mut tape = Tape::default();
+    tape.filler(1);
+    for hour in 0..6_i64 {
+        // The frame that ends a silence, and one with a damaged time between a query and its response.
+        tape.now_ns = 3 * hour * HOUR;
+        tape.dns(hour as u16, false);
+        tape.wait(SECOND);
+        if hour % 2 == 1 {
+            tape.damaged_time();
+        }
+        tape.dns(hour as u16, true);
+        tape.now_ns += 2 * HOUR;
+        tape.ping(hour as u16, false);
+        tape.wait(SECOND);
+        tape.ping(hour as u16, true);
+    }
+    let rows = read_in_any_pieces(&tape, (262_144, 10 * SECOND), "hours of silence");
+    for table in [TableId::Dns, TableId::Probes] {
+        let times = rows.iter().filter(|(other, _)| *other == table).map(|(_, row)| value(row, "rtt_ns"));
+        let times: Vec<_> = times.collect();
+        assert_eq!((times.len(), times.iter().filter(|time| time.is_empty()).count()), (6, 0), "{table:?} {times:?}");
+    }
+}
+
+#[test]
+fn of_pings_that_are_hours_apart_each_is_told_by_itself() {
+    let mut tape = Tape::default();
+    for number in 0..5 {
+        tape.ping(number, false);
+        tape.wait(2 * HOUR);
+    }
+    let rows = read_in_any_pieces(&tape, (262_144, 10 * SECOND), "pings hours apart");
+    assert_eq!(rows.iter().filter(|(table, _)| *table == TableId::Probes).count(), 5);
+}
+
 /// What the ends of a connection do next.
 #[derive(Clone, Default)]
 struct Talk {
@@ -357,12 +404,13 @@ fn any_tape(seed: u64, jumps_back: bool) -> Tape {
     let mut dice = Dice(seed * 7_919 + 1);
     let mut tape = Tape { now_ns: 100 * SECOND, ..Tape::default() };
     let mut talks = vec![Talk::default(); 3];
-    let pauses = [SECOND / 10, SECOND / 3, SECOND, 3 * SECOND, 11 * SECOND];
+    let pauses = [SECOND / 10, SECOND / 3, SECOND, 3 * SECOND, 11 * SECOND, 2 * HOUR];
     for number in 0..400_u16 {
         match dice.roll(60) {
-            at @ 0..5 => tape.wait(pauses[at as usize]),
-            5 => tape.filler(dice.roll(150) as usize),
-            6 if jumps_back => tape.wait(-(dice.roll(5_000) as i64) * MS),
+            at @ 0..6 => tape.wait(pauses[at as usize]),
+            6 => tape.filler(dice.roll(150) as usize),
+            7 if jumps_back => tape.wait(-(dice.roll(5_000) as i64) * MS),
+            8 if jumps_back => tape.damaged_time(),
             _ => tape.wait(dice.roll(30) as i64 * MS),
         }
         match dice.roll(40) {
