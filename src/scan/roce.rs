@@ -129,7 +129,10 @@ impl RoceStage {
             self.judge();
             self.held.release(sink);
         } else {
-            self.fabrics.iter_mut().for_each(|fabric| fabric.out.judgements.clear());
+            for fabric in &mut self.fabrics {
+                fabric.out.moved.clear();
+                fabric.out.judgements.clear();
+            }
         }
     }
 
@@ -218,9 +221,14 @@ impl RoceStage {
 
     fn judge(&mut self) {
         for fabric in &mut self.fabrics {
-            for judgement in fabric.out.judgements.drain(..) {
+            let mut moved = fabric.out.moved.drain(..).peekable();
+            for (at, judgement) in fabric.out.judgements.drain(..).enumerate() {
+                while let Some((row, message, _)) = moved.next_if(|(.., before)| *before <= at) {
+                    self.held.move_to(row, message);
+                }
                 self.held.set(&judgement);
             }
+            moved.for_each(|(row, message, _)| self.held.move_to(row, message));
         }
     }
 
@@ -343,6 +351,14 @@ impl RowHold {
         row.arrival = judgement.arrival.map(|arrival| Symbol(arrival.name()));
         row.evidence = Some(NameSet { bits: judgement.evidence.0, names: &RoceEvidence::NAMES });
         *is_waiting = false;
+    }
+
+    /// A row is of another message, unless it is told by now.
+    fn move_to(&mut self, row: u64, message: u64) {
+        let held = row.checked_sub(self.base).and_then(|at| self.rows.get_mut(at as usize));
+        if let Some((row, true)) = held {
+            row.message_id = Some(message).filter(|id| *id != NO_MESSAGE);
+        }
     }
 
     fn release(&mut self, sink: &mut Sink<RoceRow>) {

@@ -283,8 +283,8 @@ impl Requester {
 
     /// Whether it would be known if the number had passed the tap.
     fn is_remembered(&self, psn: Psn) -> bool {
-        let is_late = self.forgotten.is_some_and(|forgotten| psn.is_before(forgotten));
-        !is_late && self.seen.front().is_some_and(|oldest| !psn.is_before(oldest.psn))
+        let from = self.forgotten.or_else(|| self.seen.front().map(|oldest| oldest.psn));
+        from.is_some_and(|from| !psn.is_before(from))
     }
 
     fn find(&self, psn: Psn) -> Option<Seen> {

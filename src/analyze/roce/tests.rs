@@ -1,6 +1,7 @@
 //! Crafted packets between two hosts: one fact each.
 
 mod again;
+mod overtaken;
 
 use super::fabric::Outs;
 use super::message::Message;
@@ -25,6 +26,7 @@ struct Lab {
     judged: Vec<RoceJudgement>,
     messages: Vec<Message>,
     placed: Vec<(u32, u64)>,
+    moved: Vec<(u64, u64, usize)>,
 }
 
 /// A packet to be filled in.
@@ -136,8 +138,9 @@ impl Lab {
     fn collect(&mut self) {
         let fresh: Vec<u64> = self.fabric.out.fresh.iter().map(|(at, _, _)| u64::from(*at)).collect();
         self.fabric.number_messages(&fresh);
-        let Outs { judgements, placed, finished, .. } = std::mem::take(&mut self.fabric.out);
+        let Outs { judgements, placed, moved, finished, .. } = std::mem::take(&mut self.fabric.out);
         self.judged.extend(judgements);
+        self.moved.extend(moved);
         self.placed.extend(placed.iter().map(|placed| (placed.at, placed.message)));
         self.messages.extend(finished.into_iter().map(|done| done.message));
     }

@@ -37,7 +37,7 @@ impl Channel {
         let packet = seen.packet;
         let mut judgement =
             RoceJudgement { row: seen.row, sent: None, cause: None, arrival: None, evidence: Evidence::default() };
-        let number = match role {
+        let place = match role {
             Role::Response(first, last) => {
                 self.counts.responses += 1;
                 if !last {
@@ -46,22 +46,22 @@ impl Channel {
                 if first || self.open_read.is_some() {
                     self.size_open_read();
                 }
-                let number = self.messages.of_response(psn);
-                self.on_data(number, seen, last, path, &mut judgement);
-                number
+                let place = self.messages.of_response(psn);
+                self.on_data(place, seen, last, path, &mut judgement);
+                place
             }
             Role::AtomicResponse => {
                 self.counts.responses += 1;
-                let number = self.messages.of_response(psn);
-                self.on_data(number, seen, true, path, &mut judgement);
-                number
+                let place = self.messages.of_response(psn);
+                self.on_data(place, seen, true, path, &mut judgement);
+                place
             }
             _ => {
                 self.counts.acknowledgements += 1;
                 self.messages.of_response(psn)
             }
         };
-        let message = number.map_or(Found::None, Found::Known);
+        let message = place.map_or(Found::None, Found::Known);
         self.place(seen.at, message, out, index);
         out.judgements.push(judgement);
         let (syndrome, _) = packet.aeth.unwrap_or((0, 0));
@@ -83,7 +83,7 @@ impl Channel {
 
     fn on_data(
         &mut self,
-        number: Option<u64>,
+        place: Option<usize>,
         seen: &RoceSeen<'_>,
         is_last: bool,
         path: &mut Path,
@@ -91,7 +91,7 @@ impl Channel {
     ) {
         let payload_bytes = seen.packet.payload_bytes;
         let ahead =
-            number.and_then(|number| self.messages.on_response(number, seen.psn(), payload_bytes, is_last, seen.mark));
+            place.and_then(|place| self.messages.on_response(place, seen.psn(), payload_bytes, is_last, seen.mark));
         let found = match ahead {
             None => Evidence::default(),
             Some(0) => Evidence::PSN_EXPECTED,

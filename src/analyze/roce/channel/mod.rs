@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::counts::RoceCounts;
 use super::event::{RoceEvent, RoceEventKind};
-use super::fabric::{Finished, Outs};
+use super::fabric::{Finished, Outs, Placed};
 use super::intervals::Intervals;
 use super::message::{Found, Message, Messages, Part};
 use super::path::{Path, Tap};
@@ -242,6 +242,7 @@ impl Channel {
         interval.not_ect += u64::from(seen.ecn() == 0);
         interval.resent += u64::from(sending.sent == Sent::Retransmit);
         let message = self.messages.on_part(&Part {
+            row: seen.row,
             psn,
             span,
             operation,
@@ -258,8 +259,14 @@ impl Channel {
             mark,
         });
         self.place(seen.at, message, out, index);
-        if let (Some(bytes), None, Found::New(message)) = (read_bytes, mtu, message) {
-            self.open_read = Some(OpenRead { psn, bytes, message });
+        if let (Some(bytes), None, Found::New(place)) = (read_bytes, mtu, message) {
+            let message = self.messages.get(place).map(|message| message.number);
+            self.open_read = message.map(|message| OpenRead { psn, bytes, message });
+        }
+        for stray in std::mem::take(&mut self.messages.strays) {
+            let message = self.messages.on_part(&stray);
+            let message = self.number(seen.at, message, out, index);
+            out.moved.push((stray.row, message, out.judgements.len()));
         }
         let to = self.ends.direction;
         match sending.sent {
@@ -375,7 +382,7 @@ impl Channel {
             self.story.on_rewind(cause, request.psn, next, mark, timeout);
             let back = self.ends.direction ^ 1;
             let due = self.taker.next().and_then(|next| self.messages.of_response(next));
-            let start = due.and_then(|number| self.messages.get(number)).map(|message| message.psn);
+            let start = due.and_then(|place| self.messages.get(place)).map(|message| message.psn);
             let missed = self.taker.on_rewind(request.psn, start);
             if request.operation.has_response() {
                 // It asks again for what it misses of a response.
@@ -452,10 +459,15 @@ impl Channel {
     }
 
     fn place(&mut self, at: u32, message: Found, out: &mut Outs, index: u32) {
+        let message = self.number(at, message, out, index);
+        out.placed.push(Placed { at, channel: index, message });
+    }
+
+    fn number(&mut self, at: u32, message: Found, out: &mut Outs, index: u32) -> u64 {
         if let Found::New(_) = message {
             self.counts.messages += 1;
         }
-        out.place(at, index, message, &mut self.messages);
+        out.number(at, index, message, &mut self.messages)
     }
 
     /// Hands out messages that nothing more is expected of.

@@ -7,6 +7,7 @@ use super::*;
 pub(super) struct OpenRead {
     pub psn: Psn,
     pub bytes: u32,
+    /// Running number of its message.
     pub message: u64,
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Outs {
     /// Until they are taken.
     pub judgements: Vec<RoceJudgement>,
     pub placed: Vec<Placed>,
+    /// Rows that turned out to be of another message, until they are taken: row, number of the message, judgements before.
+    pub moved: Vec<(u64, u64, usize)>,
     /// Messages that began in this part: place of the first packet in its window, queue pair, running number there.
     pub fresh: Vec<(u32, u32, u64)>,
     pub finished: Vec<Finished>,
@@ -64,20 +66,20 @@ pub(crate) struct Outs {
 }
 
 impl Outs {
-    pub(super) fn place(&mut self, at: u32, channel: u32, message: Found, messages: &mut Messages) {
-        let message = match message {
-            Found::New(number) => {
+    /// What stands for the number of a message until that is given.
+    pub(super) fn number(&mut self, at: u32, channel: u32, message: Found, messages: &mut Messages) -> u64 {
+        match message {
+            Found::New(place) => {
                 let id = FRESH | self.fresh.len() as u64;
-                if let Some(message) = messages.get_mut(number) {
+                if let Some(message) = messages.get_mut(place) {
                     message.id = id;
+                    self.fresh.push((at, channel, message.number));
                 }
-                self.fresh.push((at, channel, number));
                 id
             }
-            Found::Known(number) => messages.get(number).map_or(NO_MESSAGE, |message| message.id),
+            Found::Known(place) => messages.get(place).map_or(NO_MESSAGE, |message| message.id),
             Found::None => NO_MESSAGE,
-        };
-        self.placed.push(Placed { at, channel, message });
+        }
     }
 }
 
@@ -433,7 +435,7 @@ impl Fabric {
     pub fn number_messages(&mut self, ids: &[u64]) {
         for ((_, channel, number), id) in self.out.fresh.iter().zip(ids) {
             if let Some(message) =
-                self.channels.get_mut(*channel as usize).and_then(|channel| channel.messages.get_mut(*number))
+                self.channels.get_mut(*channel as usize).and_then(|channel| channel.messages.numbered_mut(*number))
             {
                 message.id = *id;
             }
@@ -444,6 +446,7 @@ impl Fabric {
             }
         };
         self.out.placed.iter_mut().for_each(|placed| resolve(&mut placed.message));
+        self.out.moved.iter_mut().for_each(|(_, message, _)| resolve(message));
         self.out.finished.iter_mut().for_each(|finished| resolve(&mut finished.message.id));
     }
 
