@@ -9,7 +9,8 @@ use crate::analyze::Mark;
 /// Without anything sent for so long a requester's timer may have run out. The shortest timers in use are far longer
 /// (timeout 14, 67 ms, is the usual least one); a busy host may pause for some milliseconds.
 const TIMEOUT_NS: i64 = 10_000_000;
-/// A NAK, or a gap in the answers, that the requester left alone so long is not why it sends again.
+/// A NAK, or a gap in the answers, that the requester left alone so long is not why it sends again. Nor was it on the way
+/// already, when what it repeats was acknowledged so long ago.
 const STALE_NAK_NS: i64 = 50_000_000;
 /// Numbers that are remembered after they were acknowledged.
 const HISTORY: usize = 64;
@@ -222,7 +223,8 @@ impl Requester {
         if silence_ns >= TIMEOUT_NS {
             *evidence = evidence.with(Evidence::SILENCE);
             // A gap that its sender saw, or its timer: as with a NAK, only a long silence speaks against the gap.
-            let is_open = is_asked_again && request.may_miss_answer && silence_ns < STALE_NAK_NS;
+            let may_be_else = if is_asked_again { request.may_miss_answer } else { psn.is_before(self.acknowledged) };
+            let is_open = may_be_else && silence_ns < STALE_NAK_NS;
             return if is_open { (Cause::Unknown, None) } else { (Cause::Timeout, unheeded) };
         }
         (if is_asked_again { Cause::Reissue } else { Cause::Unknown }, None)

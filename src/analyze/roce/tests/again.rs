@@ -39,6 +39,15 @@ fn an_unreliable_service_drops_no_packet_for_a_gap_before_it() {
 }
 
 #[test]
+fn what_repeats_acknowledged_requests_after_a_short_silence_may_have_been_on_its_way() {
+    for (wait, cause) in [(5 * MS, "unknown"), (15 * MS, "unknown"), (67 * MS, "timeout")] {
+        let mut lab = Lab::default();
+        lab.all([send(0), send(1), answer(ACK, 1)]).wait(wait).all([send(1), answer(ACK, 1)]).finish();
+        assert_eq!(lab.said(4).1, cause, "{wait}");
+    }
+}
+
+#[test]
 fn a_read_asked_for_again_after_some_silence_is_a_timeout_only_where_no_gap_can_be_why() {
     let whole = |lab: &mut Lab| {
         lab.all([read(3, 4 * 1_024), data(0x0d, 3), data(0x0e, 4), data(0x0e, 5), data(0x0f, 6)]);
