@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from . import _arguments, _core
+from . import _arguments, _core, _gradescope
 from ._errors import UsageError
 from ._words import LANGUAGES, default_lang
 
@@ -69,6 +69,10 @@ class Report:
     def to_html(self, lang: str | None = None) -> str:
         """A page that needs nothing else."""
         return self._data.html(_lang(lang) or self._lang, True)
+
+    def to_gradescope(self, lang: str | None = None) -> dict[str, Any]:
+        """What Gradescope's autograder reads from ``results.json``."""
+        return _gradescope.results(self, _lang(lang) or self._lang)
 
     def to_text(self, lang: str | None = None, width: int = 100, painted: bool = False) -> str:
         """The report for a terminal."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import json
 import os
 import re
 import shutil
@@ -19,10 +20,10 @@ from .._errors import UsageError
 from .._format import printable
 from .._grade import Lab, Report
 from .._words import default_lang, say
-from . import _reading, _scores, _table
+from . import _gradebook, _reading, _scores, _table
 
 FORMATS = ("text", "json", "html")
-_ENDINGS = {"text": "txt", "json": "json", "html": "html"}
+_ENDINGS = {"text": "txt", "json": "json", "html": "html", "gradescope": "json"}
 _COLUMNS = ("grade_submission", "grade_points", "grade_status", "grade_review", "grade_failing")
 _STATUS = {
     "graded": "grade_graded",
@@ -42,6 +43,16 @@ def run(given: argparse.Namespace) -> None:
     submissions = _submissions(given.submissions, given.each, lab)
     if given.output is None and given.format == "html" and len(submissions) > 1:
         raise UsageError("several pages need a folder: name one with -o")
+    if given.canvas is not None and given.moodle is not None:
+        raise UsageError("one of --canvas and --moodle at a time: --column and --scale speak of that table")
+    has_book = given.canvas is not None or given.moodle is not None
+    if not has_book and (given.column is not None or given.scale):
+        raise UsageError("--column and --scale speak of a table that --canvas or --moodle names")
+    if has_book and given.output is None:
+        raise UsageError("--canvas and --moodle need a folder for what is to be uploaded: name one with -o")
+    if has_book:
+        # A table that cannot be filled is told before a class is graded.
+        _filled(given, [], lang)
     params = _params(given.param)
     names = _names(submissions)
     if given.output is not None:
@@ -58,8 +69,9 @@ def run(given: argparse.Namespace) -> None:
         reasons = ["" if isinstance(one, Report) else _reason(one, lang) for one in results]
         for note in _scores.write(given.output, lab, submissions, results, reasons, given.student, lang):
             print("wirelab: " + note, file=sys.stderr)
-    elif given.format == "json":
-        texts = [report.to_json() for report in graded]
+        _fill_gradebook(given, submissions, results, lang)
+    elif given.format in ("json", "gradescope"):
+        texts = [rendered(report, given.format, lang) for report in graded]
         sys.stdout.write(texts[0] if len(submissions) == 1 and texts else "[\n" + ",\n".join(texts) + "]\n")
     else:
         is_screen = sys.stdout.isatty()
@@ -81,6 +93,46 @@ def run(given: argparse.Namespace) -> None:
         print("wirelab: " + (reason if path in reason else f"{printable(path)}: {reason}"), file=sys.stderr)
     if failures and not graded:
         raise _NothingGraded
+
+
+def _fill_gradebook(given: argparse.Namespace, submissions: Sequence[str], results: Sequence[Any], lang: str) -> None:
+    if given.canvas is None and given.moodle is None:
+        return
+    both = zip(submissions, results, strict=True)
+    graded = [_gradebook.Graded(path, report) for path, report in both if isinstance(report, Report)]
+    filled = _filled(given, graded, lang)
+    path = os.path.join(given.output, "moodle.csv" if given.canvas is None else "canvas.csv")
+    if os.path.exists(path) and os.path.samefile(path, given.canvas or given.moodle):
+        raise UsageError(f"{printable(path)} is the table that was downloaded: keep that elsewhere")
+    with _table.output(path) as out:
+        out.write(filled.data)
+    for note in filled.notes:
+        print("wirelab: " + note, file=sys.stderr)
+    print(say(lang, "gradebook_written", path=printable(path), count=filled.count))
+
+
+def _filled(given: argparse.Namespace, graded: Sequence[_gradebook.Graded], lang: str) -> _gradebook.Filled:
+    if given.canvas is not None:
+        return _gradebook.canvas(given.canvas, given.column, graded, given.scale, lang)
+    return _gradebook.moodle(given.moodle, given.column, graded, given.scale, lang)
+
+
+def _same_captures(graded: Sequence[Report], lang: str) -> list[str]:
+    """Captures that several submissions of this run hold byte for byte."""
+    holders: dict[str, dict[str, str]] = {}
+    for report in graded:
+        for file in report.to_dict()["submission"]["files"]:
+            if file["kind"] == "capture" and file["input"] is not None:
+                holders.setdefault(file["sha256"], {}).setdefault(report.submission, file["name"])
+    return [
+        say(
+            lang,
+            "grade_same_capture",
+            held=", ".join(printable(f"{name}/{file}") for name, file in sorted(one.items())),
+        )
+        for one in holders.values()
+        if len(one) > 1
+    ]
 
 
 class _NothingGraded(SystemExit):
@@ -248,6 +300,8 @@ def rendered(report: Report, format: str, lang: str, width: int = 100, is_painte
     """The report in one of the formats."""
     if format == "json":
         return report.to_json()
+    if format == "gradescope":
+        return json.dumps(report.to_gradescope(lang), ensure_ascii=False, indent=2) + "\n"
     return report.to_html(lang) if format == "html" else report.to_text(lang, width, is_painted)
 
 
@@ -271,6 +325,8 @@ def _show_summary(submissions: Sequence[str], results: Sequence[Any], lang: str)
         )
     for line in _text.columns(rows, [False, True, False, False, False]):
         print(line)
+    if same := _same_captures([report for report in results if isinstance(report, Report)], lang):
+        print("\n" + "\n".join(same))
     print(
         "\n" + _summary(Counter(report.status if isinstance(report, Report) else "stopped" for report in results), lang)
     )

@@ -216,10 +216,16 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument("lab", metavar="LAB", help="its name, or its folder; 'wirelab labs list' lists them")
     grade.add_argument("submissions", metavar="SUBMISSION", nargs="+", help="folders, zips or files, each a submission")
     grade.add_argument("--each", action="store_true", help="what is in each folder named is a submission of its own")
-    grade.add_argument("--format", choices=_grade.FORMATS, default="text", help="(default: text)")
+    grade.add_argument("--format", choices=(*_grade.FORMATS, "gradescope"), default="text", help="(default: text)")
     grade.add_argument("-o", "--output", metavar="DIR", help="write a file for each submission into this folder")
     grade.add_argument("--param", metavar="NAME=VALUE", action="append", help="a parameter of the lab; may be repeated")
     grade.add_argument("--student", action="store_true", help="show visible checks only")
+    grade.add_argument(
+        "--canvas", metavar="CSV", help="a gradebook exported from Canvas: write DIR/canvas.csv to import"
+    )
+    grade.add_argument("--moodle", metavar="CSV", help="a grading worksheet of Moodle: write DIR/moodle.csv to upload")
+    grade.add_argument("--column", metavar="NAME", help="the column of that table that the points go into")
+    grade.add_argument("--scale", action="store_true", help="convert points to what that column counts to")
     grade.add_argument("--jobs", metavar="N", help="submissions at once (default: one per core)")
     _add_labs(grade)
     grade.set_defaults(run=_grade.run)
