@@ -17,8 +17,8 @@ _FRAMES = 20
 def results(report: Report, lang: str) -> dict[str, Any]:
     """A function of the canonical result alone.
 
-    The score is given, and not left to be summed up: checks that left the total have none. Where there is no grade it is 0,
-    since Gradescope takes nothing else, and the words above it say that it is none.
+    The score is given, and not left to be summed up: checks that left the total have none. Where there is no grade it
+    is 0, since Gradescope takes nothing else, and the words above it say that it is none.
     """
     full = report.to_dict()
     shown = report.for_student()

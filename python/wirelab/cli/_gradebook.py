@@ -144,8 +144,8 @@ def moodle(path: str, column: str | None, graded: Sequence[Graded], is_scaled: b
     key = table.column(_MOODLE_ID)
     if key is None:
         raise UsageError(
-            f"{printable(path)} is no grading worksheet of Moodle: it has no column Identifier (turn on 'offline grading"
-            " worksheet' in the assignment's feedback types, and download it there)"
+            f"{printable(path)} is no grading worksheet of Moodle: it has no column Identifier (turn on"
+            " 'offline grading worksheet' in the assignment's feedback types, and download it there)"
         )
     at = table.column([column] if column is not None else _MOODLE_GRADE)
     if at is None:
