@@ -18,6 +18,10 @@ pub enum Error {
     NoRoom { folder: PathBuf, source: std::io::Error },
     /// The input holds no capture that wirelab reads; `looks_like` says what it seems to be instead.
     NotACapture { path: PathBuf, looks_like: LooksLike },
+    /// A file is not what it was when the capture was opened: what was computed of it and what would be do not fit together.
+    Changed { path: PathBuf },
+    /// Frames were to be written over a file of their own capture.
+    OwnFile { path: PathBuf },
     /// A stated limit was exceeded and nothing useful could be kept.
     Limit { path: PathBuf, limit: &'static str, value: u64 },
     /// The call is at fault: an unknown table or column, no input, a filter that does not parse.
@@ -74,6 +78,8 @@ impl Error {
                     &[("path", &path.display()), ("what", &what), ("advice", &advice)],
                 )
             }
+            Self::Changed { path } => words::say(lang, "error.changed", &[("path", &path.display())]),
+            Self::OwnFile { path } => words::say(lang, "error.own_file", &[("path", &path.display())]),
             Self::Limit { path, limit, value } => {
                 words::say(lang, "error.limit", &[("path", &path.display()), ("limit", limit), ("value", value)])
             }

@@ -94,8 +94,23 @@ impl State {
 
 /// An input that can be read again.
 enum Kept {
-    Path(PathBuf),
+    Path(PathBuf, Option<Stamp>),
     Bytes(Arc<[u8]>, String),
+}
+
+/// What tells whether a file is still the one that was opened; it is read anew for each table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<std::time::SystemTime>,
+}
+
+impl Stamp {
+    /// `None` for what is no file that can be looked at: reading it tells.
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Some(Self { bytes: metadata.len(), modified: metadata.modified().ok() })
+    }
 }
 
 /// Opens one or more files (or bytes, or readers) as one capture. Fails at once where one of them is no capture.
@@ -197,7 +212,7 @@ impl Capture {
         let request = ScanRequest { table: *table, columns: Some(columns.clone()), filter };
         let definition = table.definition();
         let schema = definition.schema_of(&definition.project(Some(columns))?);
-        let mut scan = MultiScan::new(self.inputs(), &self.options, &[request])?;
+        let mut scan = MultiScan::new(self.unchanged_inputs()?, &self.options, &[request])?;
         let taken = self.lock().taken.values().sum();
         let (mut store, mut count) = (Store::new(self.budget(), taken), 0);
         while count < enough
@@ -226,7 +241,7 @@ impl Capture {
     ) -> Result<Vec<(TableId, TableData)>, Error> {
         let budget = self.budget();
         let options = Options { memory_budget_bytes: Some(budget), ..(*self.options).clone() };
-        let mut engine = Engine::new(self.inputs(), &options, requests)?;
+        let mut engine = Engine::new(self.unchanged_inputs()?, &options, requests)?;
         let taken = {
             // Those that are asked for again take the place of what is there.
             let state = self.lock();
@@ -261,7 +276,7 @@ impl Capture {
     fn stored_bytes(&self) -> u64 {
         let bytes = |kept: &Kept| match kept {
             // What cannot be looked at is told by the reading.
-            Kept::Path(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+            Kept::Path(path, _) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
             Kept::Bytes(bytes, _) => bytes.len() as u64,
         };
         self.inputs.iter().map(bytes).sum()
@@ -308,10 +323,12 @@ impl Capture {
         observer: &mut dyn Observer,
     ) -> Result<WriteReport, Error> {
         let path = path.as_ref();
+        if self.inputs.iter().any(|kept| matches!(kept, Kept::Path(own, _) if is_same_file(own, path))) {
+            return Err(Error::OwnFile { path: path.to_path_buf() });
+        }
         let io_error = |error| Error::write(path, error);
         let mut part_name = path.file_name().unwrap_or_default().to_owned();
         part_name.push(".part");
-        // The capture may be the very file that is replaced, so it must not be touched before it was read to its end.
         let part = path.with_file_name(part_name);
         let file = std::fs::File::create(&part).map_err(io_error)?;
         let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
@@ -341,7 +358,7 @@ impl Capture {
         comments: &[(u32, u64, &str)],
         observer: &mut dyn Observer,
     ) -> Result<WriteReport, Error> {
-        let reader = Reader::open(self.inputs(), &self.options.limits)?;
+        let reader = Reader::open(self.unchanged_inputs()?, &self.options.limits)?;
         write_frames(reader, &Selection::new(frames, comments), out, name, observer)
     }
 
@@ -352,10 +369,22 @@ impl Capture {
     /// The capture's inputs, to be read anew.
     pub fn inputs(&self) -> Vec<Input> {
         let again = |kept: &Kept| match kept {
-            Kept::Path(path) => Input::Path(path.clone()),
+            Kept::Path(path, _) => Input::Path(path.clone()),
             Kept::Bytes(bytes, name) => Input::NamedBytes(bytes.clone(), name.clone()),
         };
         self.inputs.iter().map(again).collect()
+    }
+
+    /// The same, where no file changed since the capture was opened.
+    fn unchanged_inputs(&self) -> Result<Vec<Input>, Error> {
+        for kept in self.inputs.iter() {
+            if let Kept::Path(path, Some(stamp)) = kept
+                && Stamp::of(path).is_some_and(|now| now != *stamp)
+            {
+                return Err(Error::Changed { path: path.clone() });
+            }
+        }
+        Ok(self.inputs())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -368,6 +397,11 @@ impl std::fmt::Debug for Capture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Capture").field("inputs", &self.inputs()).finish_non_exhaustive()
     }
+}
+
+/// Whether two names are of one file, also by way of links.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().ok().zip(other.canonicalize().ok()).is_some_and(|(one, other)| one == other)
 }
 
 /// Files are read again for each table; what cannot be is kept in memory, up to a limit.
@@ -383,7 +417,10 @@ fn keep(input: Input) -> Result<Kept, Error> {
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
                 Box::new(std::fs::File::open(&path).map_err(|error| Error::io(&path, error))?)
             }
-            _ => return Ok(Kept::Path(path)),
+            _ => {
+                let stamp = Stamp::of(&path);
+                return Ok(Kept::Path(path, stamp));
+            }
         },
         Input::Reader(reader, _) => reader,
     };

@@ -56,7 +56,7 @@ pub fn convert<'py>(
         }
         return Err(raised);
     }
-    let done = done.unwrap_or(Conversion { captures: Vec::new(), outdated_count: 0 });
+    let done = done.unwrap_or(Conversion { captures: Vec::new(), outdated_count: 0, gone_count: 0 });
     observer.finish(py)?;
     to_py(py, &done)
 }
@@ -73,6 +73,7 @@ fn to_py<'py>(py: Python<'py>, done: &Conversion) -> PyResult<Bound<'py, PyDict>
     let all = PyDict::new(py);
     all.set_item("captures", captures)?;
     all.set_item("outdated_count", done.outdated_count)?;
+    all.set_item("gone_count", done.gone_count)?;
     Ok(all)
 }
 

@@ -41,6 +41,12 @@ pub fn submissions(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
     submission::children(&folder).map_err(|source| error::to_py(py, &wirelab::Error::Io { path: folder, source }))
 }
 
+/// What else a folder of submissions holds that might have been meant as one.
+#[pyfunction]
+pub fn left_out(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
+    submission::left_out(&folder).map_err(|source| error::to_py(py, &wirelab::Error::Io { path: folder, source }))
+}
+
 /// Whether a folder seems to hold the submissions of several people.
 #[pyfunction]
 pub fn may_be_class(py: Python<'_>, folder: PathBuf) -> bool {

@@ -41,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(grade::lab, module)?)?;
     module.add_function(wrap_pyfunction!(grade::labs, module)?)?;
     module.add_function(wrap_pyfunction!(grade::submissions, module)?)?;
+    module.add_function(wrap_pyfunction!(grade::left_out, module)?)?;
     module.add_function(wrap_pyfunction!(grade::may_be_class, module)?)?;
     module.add_class::<log::Log>()?;
     module.add_function(wrap_pyfunction!(log::log, module)?)?;

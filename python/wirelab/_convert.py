@@ -55,12 +55,13 @@ class ConvertedCapture:
 class Conversion:
     """How a conversion went."""
 
-    __slots__ = ("_captures", "_outdated_count", "_path")
+    __slots__ = ("_captures", "_gone_count", "_outdated_count", "_path")
 
     def __init__(self, path: str, data: dict[str, Any]) -> None:
         self._path = path
         self._captures = [ConvertedCapture(one) for one in data["captures"]]
         self._outdated_count = int(data["outdated_count"])
+        self._gone_count = int(data["gone_count"])
 
     @property
     def path(self) -> str:
@@ -91,6 +92,11 @@ class Conversion:
     def outdated_count(self) -> int:
         """Captures of the dataset that were not named, and were made by another version or with other options."""
         return self._outdated_count
+
+    @property
+    def gone_count(self) -> int:
+        """Captures of the dataset that were not named, and whose files are not where they were; their rows stay."""
+        return self._gone_count
 
     def __repr__(self) -> str:
         counts = f"{len(self.written)} written, {len(self.unchanged)} unchanged, {len(self.failed)} failed"

@@ -117,6 +117,9 @@ pub struct Conversion {
     pub captures: Vec<Converted>,
     /// Captures of the dataset that were not named this time, and were made by another version or with other options.
     pub outdated_count: usize,
+    /// Captures of the dataset that were not named this time, and of which no file is where it was: deleted, or renamed. Their
+    /// rows stay.
+    pub gone_count: usize,
 }
 
 /// One capture of the dataset.
@@ -224,7 +227,7 @@ where
         let files = group.files.into_iter().map(|file| file.path).collect();
         Converted { name: group.name, files, outcome, warnings }
     });
-    Ok(Conversion { captures: captures.collect(), outdated_count: plan.outdated })
+    Ok(Conversion { captures: captures.collect(), outdated_count: plan.outdated, gone_count: plan.gone })
 }
 
 /// All that the rows depend on beside the files.

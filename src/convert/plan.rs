@@ -44,6 +44,8 @@ pub(super) struct Plan {
     pub superseded: Vec<String>,
     /// Captures of the dataset that were not named, and were made by another version or with other options.
     pub outdated: usize,
+    /// Captures of the dataset that were not named, and of which no file is where it was.
+    pub gone: usize,
 }
 
 /// What the caller wants, against what is there.
@@ -76,6 +78,8 @@ pub(super) fn plan(
     let is_current = |marker: &Marker| marker.record.made_with == *made_with;
     let outdated =
         markers.iter().enumerate().filter(|(at, marker)| !touched.contains(at) && !is_current(marker)).count();
+    let has_no_file = |marker: &Marker| marker.record.inputs.iter().all(|(key, _)| is_gone(key));
+    let gone = markers.iter().enumerate().filter(|(at, marker)| !touched.contains(at) && has_no_file(marker)).count();
     let mut taken: HashSet<String> = markers
         .iter()
         .enumerate()
@@ -133,7 +137,7 @@ pub(super) fn plan(
     let names: HashSet<String> = groups.iter().map(|group| folded(&group.name)).collect();
     let superseded =
         touched.iter().map(|at| markers[*at].name.clone()).filter(|name| !names.contains(&folded(name))).collect();
-    Ok(Plan { groups, superseded, outdated })
+    Ok(Plan { groups, superseded, outdated, gone })
 }
 
 /// Files that only lie elsewhere than before: same name, size and time, and nothing is left where they were.

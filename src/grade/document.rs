@@ -1,6 +1,6 @@
 //! A TOML file read key by key: every problem is kept with its line, and an unknown key with the one that was meant.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use rust_decimal::Decimal;
@@ -58,11 +58,13 @@ pub struct Document<'a> {
     file: &'a str,
     text: &'a str,
     problems: RefCell<Vec<Problem>>,
+    /// The first so many are of the syntax.
+    syntax_errors: Cell<usize>,
 }
 
 impl<'a> Document<'a> {
     pub fn new(file: &'a str, text: &'a str) -> Self {
-        Self { file, text, problems: RefCell::default() }
+        Self { file, text, problems: RefCell::default(), syntax_errors: Cell::default() }
     }
 
     /// The file's top table; syntax errors become problems, and what can be read is read.
@@ -72,6 +74,7 @@ impl<'a> Document<'a> {
             let at = error.span().map_or(0, |span| span.start);
             self.problem(at, format!("this is not valid TOML: {}", error.message()));
         }
+        self.syntax_errors.set(self.problems.borrow().len());
         table
     }
 
@@ -80,9 +83,11 @@ impl<'a> Document<'a> {
         self.problems.borrow_mut().push(Problem { file: self.file.to_owned(), line, message: message.into() });
     }
 
-    /// All problems, in the order of the file.
+    /// All problems, in the order of the file. Where it is not valid TOML, no others: what seems to be missing may stand behind
+    /// the fault.
     pub fn into_problems(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
+        problems.truncate(if self.syntax_errors.get() > 0 { self.syntax_errors.get() } else { usize::MAX });
         problems.sort_by_key(|problem| problem.line);
         problems
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::document::{Document, Entry, Problem, Section, did_you_mean};
 use super::fill;
 use super::rubric::{Check, Outcome, Rubric};
+use super::units::Unit;
 
 pub const KEYS: [&str; 6] = ["title", "summary", "input", "group", "label", "check"];
 /// Keys of a check's words beside those that `say` names.
@@ -84,6 +85,15 @@ pub fn compare(a: &Feedback, b: &Feedback) -> Vec<Problem> {
     for (from, to, texts, others) in [(a, b, &of_a, &of_b), (b, a, &of_b, &of_a)] {
         for key in texts.keys().filter(|key| !others.contains_key(*key)) {
             problems.push(Problem::of_file(&to.file, format!("{key} is missing, which {} has", from.file)));
+        }
+    }
+    for (of, texts) in [(a, &of_a), (b, &of_b)] {
+        for (key, text) in texts {
+            for (name, unit) in fill::unknown_units(text) {
+                let hint = did_you_mean(unit, Unit::NAMES);
+                let message = format!("{key}: {{{name}:{unit}}} names no unit{hint}, and would be shown as it is");
+                problems.push(Problem::of_file(&of.file, message));
+            }
         }
     }
     for (key, text) in &of_a {

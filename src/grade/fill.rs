@@ -92,6 +92,16 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
+/// Places that name a unit which is none, and so stay as they are written.
+pub fn unknown_units(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let inside = text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(inside, _)| inside);
+    inside.filter_map(|inside| {
+        let (name, unit) = inside.split_once(':')?;
+        let is_unit = unit.starts_with(|c: char| c.is_ascii_alphabetic()) && is_place_name(unit);
+        (is_place_name(name) && is_unit && Unit::from_name(unit).is_none()).then_some((name, unit))
+    })
+}
+
 /// The names of all places of a text.
 pub fn places(text: &str) -> BTreeSet<&str> {
     let place = |piece| match piece {
@@ -133,6 +143,8 @@ mod tests {
         let fill = |text: &str| places.fill(text, Lang::En, &mut BTreeSet::new());
         assert_eq!(fill("{rate:bps}"), "2.5 Gbit/s");
         assert_eq!(fill("{rate:parsec}"), "{rate:parsec}");
+        let text = "{rate:parsec} {rate:bps} {80, 443} {{x:mile}} {tcp.port: 80} {a:1}";
+        assert_eq!(unknown_units(text).collect::<Vec<_>>(), [("rate", "parsec"), ("x", "mile")]);
         assert_eq!(fill("é{rate:bps}é"), "é2.5 Gbit/sé");
     }
 }

@@ -57,13 +57,18 @@ const DAMAGE: [&str; 9] = [
 
 /// Whether a rubric may ask for this: the name of a need, or the code of a finding that must not be there.
 pub fn is_known(name: &str) -> bool {
-    NEEDS.iter().any(|need| need.name == name) || words::has(&format!("quality.{name}"))
+    NEEDS.iter().any(|need| need.name == name) || is_code(name) && words::has(&format!("quality.{name}"))
 }
 
 /// Everything that a rubric may ask for.
 pub fn known() -> Vec<String> {
     let names = NEEDS.iter().map(|need| need.name.to_owned());
-    names.chain(words::keys("quality.")).collect()
+    names.chain(words::keys("quality.").into_iter().filter(|name| is_code(name))).collect()
+}
+
+/// Not one of the sentences that a finding may have by what it found: those have a point in their keys.
+fn is_code(name: &str) -> bool {
+    !name.contains('.')
 }
 
 /// The finding that speaks against a need.
@@ -114,6 +119,7 @@ mod tests {
         }
         assert!(is_known("capture_loss") && is_known("handshake") && !is_known("hand_shake"));
         assert!(known().contains(&"offload".to_owned()));
+        assert!(is_known("vantage") && !is_known("vantage.server") && !known().iter().any(|name| name.contains('.')));
         assert_ne!(say(Lang::Zh, &words_key("offload"), &[("code", &"offload")]), "grade.need.absent");
     }
 }

@@ -205,6 +205,7 @@ impl MatchSummary {
                 ];
                 said.push(say(lang, "match.offset", &values));
             }
+            None if matched(&self.a_to_b) + matched(&self.b_to_a) == 0 => said.push(say(lang, "match.no_order", &[])),
             None => said.push(say(lang, "match.one_way", &[])),
         }
         if self.unknown.sent_count > 0 {

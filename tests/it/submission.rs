@@ -8,7 +8,7 @@ use std::io::{Cursor, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use wirelab::grade::submission::{self, FileKind, Submission, SubmissionLimits, children, may_be_class};
+use wirelab::grade::submission::{self, FileKind, Submission, SubmissionLimits, children, left_out, may_be_class};
 use wirelab::logs::LogKind;
 use wirelab::{Error, Lang, Unobserved};
 use zip::write::SimpleFileOptions;
@@ -279,6 +279,10 @@ fn a_folder_of_a_class_is_listed() {
     let found = children(scratch.path()).unwrap();
     let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, ["li-si.zip", "wang-wu.rar", "zhang-san"]);
+    std::os::unix::fs::symlink("zhang-san", scratch.path().join("zhao-liu")).unwrap();
+    let others = left_out(scratch.path()).unwrap();
+    let names: Vec<_> = others.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(names, ["roster.csv", "zhao-liu"], "told, and not read");
     assert!(may_be_class(scratch.path()));
     scratch.write("zhao-liu.pcap", &capture());
     assert!(!may_be_class(scratch.path()));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use wirelab::{Options, TableId};
+use wirelab::{Lang, Options, TableId};
 
 use crate::support::cells::{column, ints};
 use crate::support::{Scratch, sample};
@@ -76,16 +76,41 @@ fn everything_written_is_read_back_as_the_same_rows() {
 }
 
 #[test]
-fn a_capture_may_replace_its_own_file_and_a_failure_leaves_it_alone() {
+fn a_capture_is_not_written_over_its_own_file_and_a_failure_leaves_the_target_alone() {
     let scratch = Scratch::new("write-own");
     let path = scratch.write("own.pcap", &std::fs::read(sample("ping-delay/ping-delay.pcap")).unwrap());
     let before = std::fs::read(&path).unwrap();
     let capture = wirelab::open([path.as_path()], &Options::default()).unwrap();
-    let error = capture.write(&path, Some(&[(1, 1), (1, 1_000_000)]), &[]).unwrap_err();
+    let link = scratch.path().join("link.pcap");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for own in [&path, &link, &scratch.path().join("./own.pcap")] {
+        let error = capture.write(own, Some(&[(1, 1)]), &[]).unwrap_err();
+        assert!(matches!(error, wirelab::Error::OwnFile { .. }), "{error}");
+    }
+    std::fs::remove_file(&link).unwrap();
+    let other = scratch.write("other.pcap", b"something else");
+    let error = capture.write(&other, Some(&[(1, 1), (1, 1_000_000)]), &[]).unwrap_err();
     assert!(error.to_string().contains("1000000"), "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing half-written is left");
-    capture.write(&path, Some(&[(1, 1), (1, 2)]), &[]).unwrap();
-    let rows = wirelab::open([path.as_path()], &Options::default()).unwrap().table(TableId::Packets).unwrap();
+    assert_eq!((std::fs::read(&path).unwrap(), std::fs::read(&other).unwrap()), (before, b"something else".to_vec()));
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 2, "nothing half-written is left");
+    capture.write(&other, Some(&[(1, 1), (1, 2)]), &[]).unwrap();
+    let rows = wirelab::open([other.as_path()], &Options::default()).unwrap().table(TableId::Packets).unwrap();
     assert_eq!(rows.num_rows(), 2);
+}
+
+#[test]
+fn tables_of_two_captures_under_one_name_are_never_mixed() {
+    let scratch = Scratch::new("write-changed");
+    let path = scratch.write("trace.pcap", &std::fs::read(sample("tcp-loss/tcp-loss.h1.pcap")).unwrap());
+    let capture = wirelab::open([path.as_path()], &Options::default()).unwrap();
+    let rows = capture.table(TableId::Tcp).unwrap().num_rows();
+    scratch.write("trace.pcap", &std::fs::read(sample("ping-delay/ping-delay.pcap")).unwrap());
+    let error = capture.table(TableId::Probes).unwrap_err();
+    assert!(matches!(error, wirelab::Error::Changed { .. }), "{error}");
+    assert!(error.message(Lang::Zh).contains("请重新打开"));
+    assert!(capture.write(scratch.path().join("out.pcapng"), None, &[]).is_err());
+    // What is there stays.
+    assert_eq!(capture.table(TableId::Tcp).unwrap().num_rows(), rows);
+    let again = wirelab::open([path.as_path()], &Options::default()).unwrap();
+    assert!(again.table(TableId::Probes).unwrap().num_rows() > 0);
 }

@@ -65,6 +65,8 @@ def run(given: argparse.Namespace) -> None:
     )
     if done.outdated_count:
         print(say(lang, "convert_outdated", count=_format.count(done.outdated_count)))
+    if done.gone_count:
+        print(say(lang, "convert_gone", path=printable(done.path), count=_format.count(done.gone_count)))
     if done.failed:
         raise SystemExit(1)
 

@@ -12,18 +12,31 @@ const BESIDE: [&str; 8] = [".csv", ".xls", ".xlsx", ".ods", ".toml", ".html", ".
 /// Submissions in a folder of a class: its folders and files, sorted, without what systems leave behind and without
 /// rosters and reports.
 pub fn children(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    Ok(sorted_out(folder)?.0)
+}
+
+/// What else is there and might have been meant as one: links, which are not followed, and files that are taken for rosters
+/// and reports.
+pub fn left_out(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    Ok(sorted_out(folder)?.1)
+}
+
+fn sorted_out(folder: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut found, mut others) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         let name = entry.file_name().to_string_lossy().to_lowercase();
         let is_beside = kind.is_file() && BESIDE.iter().any(|ending| name.ends_with(ending));
-        if !is_junk(&name) && !is_beside && (kind.is_dir() || kind.is_file()) {
-            found.push(entry.path());
+        if is_junk(&name) {
+            continue;
         }
+        let list = if !is_beside && (kind.is_dir() || kind.is_file()) { &mut found } else { &mut others };
+        list.push(entry.path());
     }
     found.sort();
-    Ok(found)
+    others.sort();
+    Ok((found, others))
 }
 
 /// Whether a folder seems to hold the submissions of several people and none itself: everything in it is a folder or an

@@ -26,7 +26,7 @@ use crate::observe::Observer;
 
 pub use assign::{Assigned, Assignment, InputAssignment, InputKind, InputSpec, assign, check_pattern};
 pub use finding::SubmissionFinding;
-pub use folder::{children, may_be_class};
+pub use folder::{children, left_out, may_be_class};
 pub use unusable::{Unusable, unusable};
 
 /// Bytes that are read before the observer is asked again.
