@@ -166,3 +166,11 @@ def test_gradescope_reads_points_words_and_what_is_hidden(full: Path, tmp_path: 
     nothing = wl.grade(LAB, empty, lang="en").to_gradescope()
     assert nothing["extra_data"]["status"] in ("not_assessable", "error")
     assert nothing["score"] == 0 and nothing["output"].startswith("This is no grade")
+
+
+def test_what_is_no_submission_of_a_class_is_told(full: Path, room: Path, tmp_path: Path, wirelab: Run) -> None:
+    (room / "roster.csv").write_text("id\n")
+    (room / "linked").symlink_to(full)
+    told = wirelab("grade", LAB, room, "--each", "-o", tmp_path / "out", "--lang", "en")
+    assert told.returncode == 0 and "lists, reports or notes: linked, roster.csv;" in told.stderr.decode()
+    assert "linked" not in (tmp_path / "out" / "scores.csv").read_text(encoding="utf-8-sig")

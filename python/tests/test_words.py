@@ -9,7 +9,7 @@ import pytest
 from wirelab import _words
 
 #: Words ending in s that stand after a figure and are no plurals.
-NO_PLURALS = {"is", "was", "has", "says", "seems"}
+NO_PLURALS = {"is", "was", "has", "says", "seems", "comes"}
 
 
 def texts(part: str, lang: str) -> dict[str, str]:

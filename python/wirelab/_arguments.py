@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._errors import UsageError
 from ._times import to_ns
+from ._words import LANGUAGES
 
 if TYPE_CHECKING:
     from ._core import _Endpoint, _Filter, _Input, _Options
@@ -170,6 +171,8 @@ def columns(given: Iterable[str] | None) -> list[str] | None:
         return None
     if isinstance(given, str):
         raise UsageError(f"columns must be a list of names, not the text {given!r}")
+    if not isinstance(given, Iterable):
+        raise UsageError(f"columns must be a list of names, not {given!r}")
     names = list(given)
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
@@ -189,7 +192,7 @@ def ports(given: Any, name: str) -> list[int]:
 
 
 def hosts(given: Any) -> list[str]:
-    if isinstance(given, (str, ipaddress.IPv4Address, ipaddress.IPv6Address)):
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         given = [given]
     try:
         return [_address(one) for one in given]
@@ -200,8 +203,16 @@ def hosts(given: Any) -> list[str]:
 def _address(given: Any) -> str:
     if not isinstance(given, (str, ipaddress.IPv4Address, ipaddress.IPv6Address)):
         # ipaddress takes 5 for 0.0.0.5.
-        raise TypeError(f"{given!r} is no text")
+        raise TypeError(f"{given!r} is no address; one is a text, such as '10.0.0.1'")
     return str(ipaddress.ip_address(given.strip() if isinstance(given, str) else given))
+
+
+def language(given: str) -> str:
+    """``en`` or ``zh``; a locale such as ``zh_CN`` says it too."""
+    lang = given.lower().replace("_", "-").split("-")[0] if isinstance(given, str) else None
+    if lang not in LANGUAGES:
+        raise UsageError(f"lang must be one of {', '.join(LANGUAGES)}, not {given!r}")
+    return lang
 
 
 def whole(given: Any, name: str, least: int, most: int) -> int:

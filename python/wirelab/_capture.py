@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 from . import _arguments, _card, _core, _sql
 from ._errors import UsageError
 from ._table import Table
-from ._words import LANGUAGES, default_lang
+from ._words import default_lang
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Capture:
 
     def table(self, name: str) -> Table:
         """The table of that name."""
+        if not isinstance(name, str):
+            raise UsageError(f"a table is named by a text, not {name!r}")
         if name not in self._tables:
             self._tables[name] = Table(name, self._core.table)
         return self._tables[name]
@@ -127,6 +131,9 @@ class Capture:
 
     def load(self, *names: str) -> Capture:
         """Computes tables in one pass over the capture; without names, all."""
+        for name in names:
+            if not isinstance(name, str):
+                raise UsageError(f"a table is named by a text, each as an argument of its own, not {name!r}")
         self._core.load(list(names or _NAMES))
         return self
 
@@ -167,9 +174,7 @@ class Capture:
 
     def quality(self, lang: str | None = None) -> list[Finding]:
         """What is to be known of the capture before its figures are believed, in English or Chinese (``zh``)."""
-        lang = default_lang() if lang is None else lang
-        if lang not in LANGUAGES:
-            raise UsageError(f"lang must be one of {', '.join(LANGUAGES)}, not {lang!r}")
+        lang = default_lang() if lang is None else _arguments.language(lang)
         return [
             Finding(
                 code=one["code"],
@@ -199,12 +204,44 @@ class Capture:
     ) -> int:
         """Writes frames as a pcapng file for Wireshark, with comments on them; returns how many were written.
 
-        ``frames``: frame numbers, or pairs of ``file_no`` and ``frame_no`` where the capture has several files; None
-        writes all. ``comments``: text by frame. A file that is there is replaced once all is written.
+        ``frames``: frame numbers, or pairs of ``file_no`` and ``frame_no`` where the capture has several files; columns
+        of pandas, numpy and pyarrow are taken as they are; None writes all. ``comments``: text by frame, of frames that
+        are written. A file that is there is replaced once all is written.
         """
-        wanted = None if frames is None else [_frame(one) for one in frames]
-        notes = [(*_frame(one), str(text)) for one, text in (comments or {}).items()]
-        return self._core.write(os.fspath(path), wanted, notes)[0]
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise UsageError(f"the path to write to is no path: {path!r}")
+        name = os.fsdecode(path)
+        if not name:
+            raise UsageError("the path to write to is empty")
+        wanted = None if frames is None else _frames(frames)
+        notes = _comments(comments)
+        self._look_for({(file_no, frame_no) for file_no, frame_no, _ in notes}, wanted)
+        written, _, comments_left_out, _ = self._core.write(name, wanted, notes)
+        if comments_left_out:
+            warnings.warn(
+                f"{comments_left_out} comments are not in {name}: their frames have no time, and pcapng has no place "
+                "for comments on such frames",
+                stacklevel=2,
+            )
+        return written
+
+    def _look_for(self, commented: set[tuple[int, int]], wanted: list[tuple[int, int]] | None) -> None:
+        """A comment that would be lost is told before anything is written."""
+        if not commented:
+            return
+        if wanted is not None:
+            lost = sorted(commented.difference(wanted))
+        else:
+            counts = [file["frames"] for file in self.files]
+            lost = sorted(
+                (file_no, frame_no)
+                for file_no, frame_no in commented
+                if file_no > len(counts) or frame_no > counts[file_no - 1]
+            )
+        if lost:
+            file_no, frame_no = lost[0]
+            why = "the capture has no such frame" if wanted is None else "frames does not name it, so it is not written"
+            raise UsageError(f"there is a comment for frame {frame_no} of file {file_no}, but {why}")
 
     def __repr__(self) -> str:
         return _card.line(self.overview())
@@ -213,14 +250,63 @@ class Capture:
         return _card.html(self.overview(), default_lang())
 
 
-def _frame(one: int | tuple[int, int]) -> tuple[int, int]:
+_FRAMES = "frames are numbers, or pairs of file_no and frame_no, all counted from 1"
+
+
+def _frames(given: Any) -> list[tuple[int, int]]:
+    # The bytes of a text would pass for numbers.
+    if isinstance(given, (str, bytes, bytearray, memoryview)):
+        raise UsageError(f"{_FRAMES}, in a list: not {given!r}")
+    try:
+        several = list(given)
+    except TypeError:
+        raise UsageError(f"{_FRAMES}, in a list: not {given!r}") from None
+    return [_frame(one) for one in several]
+
+
+def _frame(one: Any) -> tuple[int, int]:
     """A frame as file and frame number; a number alone is of the first file."""
-    if isinstance(one, bool):
-        raise UsageError(f"{one!r} is no frame: a frame is a number, or file and frame number")
-    file_no, frame_no = (1, one) if isinstance(one, int) else one
-    if not (0 < int(file_no) < 2**32 and 0 < int(frame_no) < 2**64):
-        raise UsageError(f"{one!r} is no frame: frame numbers and file numbers count from 1")
-    return int(file_no), int(frame_no)
+    plain = _plain(one)
+    pair = plain if isinstance(plain, (tuple, list)) else (1, plain)
+    try:
+        if len(pair) != 2:
+            raise TypeError
+        file_no, frame_no = (_number(number) for number in pair)
+    except TypeError:
+        raise UsageError(f"{_FRAMES}: not {one!r}") from None
+    if not (0 < file_no < 2**32 and 0 < frame_no < 2**64):
+        raise UsageError(f"{_FRAMES}: not {one!r}")
+    return file_no, frame_no
+
+
+def _number(given: Any) -> int:
+    plain = _plain(given)
+    if isinstance(plain, bool):
+        raise TypeError
+    return operator.index(plain)
+
+
+def _plain(given: Any) -> Any:
+    """What numpy (``tolist``) and pyarrow (``as_py``) hold, as Python has it."""
+    for name in ("tolist", "as_py"):
+        if callable(plain := getattr(given, name, None)):
+            return plain()
+    return given
+
+
+def _comments(given: Any) -> list[tuple[int, int, str]]:
+    if given is None:
+        return []
+    try:
+        items = list(given.items())
+    except (AttributeError, TypeError):
+        raise UsageError(
+            f"comments must be a mapping of frames to texts, such as {{17: 'lost'}}, not {given!r}"
+        ) from None
+    for frame, text in items:
+        if not isinstance(text, str):
+            raise UsageError(f"the comment for frame {frame} must be a text, not {text!r}")
+    return [(*_frame(frame), str(text)) for frame, text in items]
 
 
 def open(

@@ -165,9 +165,12 @@ def folders(given: Any) -> list[str]:
     """One folder, several, or none."""
     if given is None:
         return []
-    if isinstance(given, (str, os.PathLike)):
-        return [os.fspath(given)]
-    return [os.fspath(one) for one in given]
+    if isinstance(given, (str, bytes, os.PathLike)):
+        given = [given]
+    try:
+        return [os.fsdecode(one) for one in given]
+    except TypeError:
+        raise UsageError(f"labs must be a folder with labs in it, or several, not {given!r}") from None
 
 
 def texts(params: Mapping[str, Any] | None) -> dict[str, str]:

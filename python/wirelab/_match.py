@@ -36,7 +36,7 @@ class Matches(Table):
 
     def notes(self, lang: str = "en") -> list[str]:
         """What a reader of the figures must know, in English (``en``) or Chinese (``zh``)."""
-        return list(self._summary["notes"]["zh" if lang.lower().startswith("zh") else "en"])
+        return list(self._summary["notes"][_arguments.language(lang)])
 
     def __repr__(self) -> str:
         return "\n".join([super().__repr__(), *self.notes()])

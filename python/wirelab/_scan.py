@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from . import _arguments, _core
+from . import _arguments, _core, _tabular
+from ._errors import UsageError
 from ._tabular import Tabular
 
 
@@ -42,11 +43,12 @@ class RecordBatch(Tabular):
 class Scan:
     """The batches of one table, once: iterate over it, or hand it to whatever reads Arrow streams."""
 
-    __slots__ = ("_run", "_table")
+    __slots__ = ("_inputs", "_run", "_table")
 
-    def __init__(self, table: str, run: _core.Scan) -> None:
+    def __init__(self, table: str, run: _core.Scan, inputs: Iterable[str] = ()) -> None:
         self._table = table
         self._run = run
+        self._inputs = tuple(inputs)
 
     @property
     def table(self) -> str:
@@ -60,7 +62,8 @@ class Scan:
 
     def warnings(self, lang: str = "en") -> list[str]:
         """What is wrong with the files themselves (cut, damaged), in English or Chinese; complete once all is read."""
-        return [chinese if lang == "zh" else english for english, chinese in self._run.warnings]
+        is_chinese = _arguments.language(lang) == "zh"
+        return [chinese if is_chinese else english for english, chinese in self._run.warnings]
 
     def __iter__(self) -> Iterator[RecordBatch]:
         return self
@@ -75,11 +78,13 @@ class Scan:
         return self._run.__arrow_c_stream__(requested_schema)
 
     def write(self, out: Any, format: str, limit: int | None = None) -> int:
-        """Writes the rows, at most ``limit``, to a binary file-like object; returns how many.
+        """Writes the rows, at most ``limit``, to a path or a binary file-like object; returns how many.
 
         Formats: ``csv``, ``json``, ``jsonl`` (an object per line), ``parquet``, ``arrow`` (file) and ``arrow_stream``.
+        A file that is there is replaced once all is written.
         """
-        return self._run.write(out, format, None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1))
+        most = None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1)
+        return _tabular.write(out, format, lambda file: self._run.write(file, format, most), self._inputs)
 
     def __repr__(self) -> str:
         return f"<wirelab.Scan of {self._table}: {', '.join(self.columns)}>"
@@ -114,8 +119,11 @@ def scan(
     ``threads``, ``link_speed_bps``, ``vxlan_ports``, ``roce_ports``, ``checksums``, ``pause_storm_ns``,
     ``logs``, ``roce_endpoints``, ``progress``: as of :func:`wirelab.open`.
     """
+    if not isinstance(table, str):
+        raise UsageError(f"table must be the name of one, not {table!r}")
+    inputs = _arguments.inputs([paths])
     run = _core.scan(
-        _arguments.inputs([paths]),
+        inputs,
         table,
         _arguments.columns(columns),
         _arguments.row_filter(time_from, time_to, host, port),
@@ -124,4 +132,4 @@ def scan(
         ),
         _arguments.progress(progress),
     )
-    return Scan(table, run)
+    return Scan(table, run, (one for one in inputs if isinstance(one, str)))

@@ -65,8 +65,16 @@ def sql(
     ``params``, and further keywords: the values of ``:name`` in the query, which are bound and never become part of it.
     ``limits``: most ``seconds`` (30), ``rows`` (10,000,000) and ``bytes`` (2**30) of the result.
     """
+    if not isinstance(captures, Mapping):
+        raise UsageError(
+            'captures must be a mapping of names to captures, such as {"a": capture}, '
+            f"not {type(captures).__name__}; one opened capture has a method sql of its own"
+        )
     if not captures:
         raise UsageError("there is no capture to query")
+    for name in captures:
+        if not isinstance(name, str):
+            raise UsageError(f"the name of a capture is a text, not {name!r}")
     return run(query, {name: source(one) for name, one in captures.items()}, params, limits, named)
 
 
@@ -125,15 +133,28 @@ def _value(name: str, value: Any) -> int | float | str | None:
 
 
 def _limits(given: Mapping[str, float] | None) -> tuple[float | None, int | None, int | None]:
-    given = given or {}
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f"limits must be a mapping of names to figures, such as {{'seconds': 60}}, not {given!r}")
     for name in given:
         if name not in _LIMITS:
             raise UsageError(f"there is no limit {name!r}; there are {', '.join(_LIMITS)}")
-    seconds = given.get("seconds")
+    seconds = None if given.get("seconds") is None else _seconds(given["seconds"])
     if seconds is not None and not 0 < seconds <= 1e9:
         raise UsageError(f"the limit of seconds must be above 0 and at most 1,000,000,000, not {seconds}")
     rows, size = (
         None if (most := given.get(name)) is None else _arguments.whole(most, f"the limit of {name}", 1, 2**63 - 1)
         for name in ("rows", "bytes")
     )
-    return None if seconds is None else float(seconds), rows, size
+    return seconds, rows, size
+
+
+def _seconds(given: Any) -> float:
+    try:
+        # A text would be read as a number, and True as 1.
+        if not isinstance(given, (bool, str, bytes)):
+            return float(given)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise UsageError(f"the limit of seconds must be a number, not {given!r}")

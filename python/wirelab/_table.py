@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import _arguments, _core
+from . import _arguments, _core, _tabular
 from ._tabular import Tabular
 
 
@@ -35,10 +35,11 @@ class Table(Tabular):
         return dict(_core.tables())[self._name]
 
     def write(self, out: Any, format: str, limit: int | None = None) -> int:
-        """Writes the rows, at most ``limit``, to a binary file-like object as ``csv``, ``json``, ``jsonl``,
-        ``parquet``, ``arrow`` (file) or ``arrow_stream``; returns how many rows."""
+        """Writes the rows, at most ``limit``, to a path or a binary file-like object as ``csv``, ``json``, ``jsonl``,
+        ``parquet``, ``arrow`` (file) or ``arrow_stream``; returns how many rows. A file that is there is replaced once
+        all is written."""
         most = None if limit is None else _arguments.whole(limit, "limit", 0, 2**63 - 1)
-        return self._loaded().write(out, format, most)
+        return _tabular.write(out, format, lambda file: self._loaded().write(file, format, most))
 
     def __arrow_c_schema__(self) -> object:
         return self._loaded().__arrow_c_schema__()

@@ -177,7 +177,6 @@ impl Connection {
         }
         let is_ack = tcp.has_flag(TcpHeader::ACK);
         let is_rst = tcp.has_flag(TcpHeader::RST);
-        self.on_handshake(sender, time_ns, tcp);
         let length = payload_bytes + u32::from(is_syn) + u32::from(tcp.has_flag(TcpHeader::FIN));
         let end = tcp.seq.wrapping_add(length);
         if seen.is_router_copy {
@@ -193,6 +192,7 @@ impl Connection {
             }
             return;
         }
+        self.on_handshake(sender, time_ns, tcp);
         if let Some(time_ns) = time_ns {
             self.vantage.on_packet(&Passing {
                 dir: seen.sender,
@@ -272,7 +272,11 @@ mod tests {
     use super::*;
 
     fn feed(connection: &mut Connection, sender: u8, time_ns: Option<i64>, tcp: &TcpHeader, payload_bytes: u32) {
-        let seen = SeenSegment {
+        connection.on_segment(&seen_of(sender, time_ns, tcp, payload_bytes));
+    }
+
+    fn seen_of(sender: u8, time_ns: Option<i64>, tcp: &TcpHeader, payload_bytes: u32) -> SeenSegment<'_> {
+        SeenSegment {
             sender,
             frame_no: 1,
             time_ns,
@@ -284,8 +288,7 @@ mod tests {
             is_copy: false,
             is_router_copy: false,
             file: 0,
-        };
-        connection.on_segment(&seen);
+        }
     }
 
     fn segment(flags: u16, seq: u32, ack: u32) -> TcpHeader {
@@ -300,6 +303,19 @@ mod tests {
         feed(&mut connection, 1, Some(4_500), &segment(TcpHeader::ACK, 11, 91), 0);
         feed(&mut connection, 1, Some(9_500), &segment(TcpHeader::ACK, 11, 91), 0);
         assert_eq!((connection.client, connection.handshake_rtt_ns), (Some(1), Some(3_500)));
+    }
+
+    #[test]
+    fn copies_of_the_handshake_are_no_further_tries_and_do_not_delay_it() {
+        let mut connection = Connection::default();
+        for (time_ns, is_copy) in [(1_000, false), (2_000, true)] {
+            let tcp = segment(TcpHeader::SYN, 10, 0);
+            let seen = SeenSegment { is_copy, ..seen_of(1, Some(time_ns), &tcp, 0) };
+            connection.on_segment(&seen);
+        }
+        feed(&mut connection, 0, Some(4_000), &segment(TcpHeader::SYN | TcpHeader::ACK, 90, 11), 0);
+        feed(&mut connection, 1, Some(4_500), &segment(TcpHeader::ACK, 11, 91), 0);
+        assert_eq!((connection.sides[1].syn_count, connection.handshake_rtt_ns), (1, Some(3_500)));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::wire::{DnsMessage, Ip, Question};
 const RETRY_NS: i64 = 30_000_000_000;
 /// Questions remembered for that; beyond it the older half is forgotten.
 const KEPT_QUESTIONS: usize = 65_536;
+/// So many queries of one number are looked through for the one that a response is for.
+const MOST_ASKED_AGAIN: usize = 16;
 
 /// Where and when a message was captured, and between whom it went.
 #[derive(Clone, Copy, Debug)]
@@ -33,13 +35,24 @@ pub(crate) struct Transaction {
     pub has_query: bool,
     pub response: Option<(u64, Option<i64>, DnsMessage)>,
     answered: Option<Moment>,
+    /// The query of the same number before it.
+    earlier: Option<u64>,
     pub retry_count: u32,
     pub duplicate_count: u32,
 }
 
 impl Transaction {
     fn new(place: DnsPlace, message: DnsMessage) -> Self {
-        Self { place, message, has_query: false, response: None, answered: None, retry_count: 0, duplicate_count: 0 }
+        Self {
+            place,
+            message,
+            has_query: false,
+            response: None,
+            answered: None,
+            earlier: None,
+            retry_count: 0,
+            duplicate_count: 0,
+        }
     }
 
     /// Query to response.
@@ -96,7 +109,10 @@ impl DnsTracker {
         let question = key.4.clone();
         let transaction = Transaction { has_query: true, ..Transaction::new(place, message) };
         let number = self.held.push(transaction);
-        self.open.insert(key, number);
+        let earlier = self.open.insert(key, number);
+        if let Some(transaction) = self.held.get_mut(number) {
+            transaction.earlier = earlier;
+        }
         let Some(question) = question else { return };
         self.make_room();
         let asked = self.asked.entry((place.client.0, question));
@@ -119,19 +135,47 @@ impl DnsTracker {
         if let Some(asked) = key.4.clone().and_then(|question| self.asked.get_mut(&(place.client.0, question))) {
             asked.is_answered = true;
         }
-        let query = self.open.get(&key).and_then(|number| self.held.get_mut(*number));
-        // One that is over may have been given out by now or not.
-        if let Some(transaction) = query.filter(|query| !query.is_over(place.at, &self.limits)) {
-            if transaction.response.is_some() {
-                transaction.duplicate_count += 1;
-            } else {
-                transaction.response = Some((place.frame_no, place.time_ns, message));
-                transaction.answered = Some(place.at);
+        let latest = self.open.get(&key).copied();
+        let waiting = latest.map_or_else(Vec::new, |latest| self.waiting(latest, place.at));
+        let response = Some((place.frame_no, place.time_ns, message.clone()));
+        if !waiting.is_empty() {
+            // Those behind the first that has no answer move up: answers come in the order of the queries.
+            let mut next = (response, Some(place.at));
+            for number in waiting {
+                let Some(query) = self.held.get_mut(number) else { continue };
+                std::mem::swap(&mut query.response, &mut next.0);
+                std::mem::swap(&mut query.answered, &mut next.1);
             }
+            return;
+        }
+        let latest = latest.and_then(|number| self.held.get_mut(number));
+        if let Some(transaction) = latest.filter(|query| !query.is_over(place.at, &self.limits)) {
+            transaction.duplicate_count += 1;
             return;
         }
         let response = Some((place.frame_no, place.time_ns, message.clone()));
         self.held.push(Transaction { response, ..Transaction::new(place, message) });
+    }
+
+    /// The queries from `latest` back to the last one that has no answer yet, which a further response may be for; none where all
+    /// have one. The same number is asked again, or taken again before the first answer came.
+    fn waiting(&mut self, latest: u64, now: Moment) -> Vec<u64> {
+        let (mut numbers, mut next) = (Vec::new(), Some(latest));
+        for _ in 0..MOST_ASKED_AGAIN {
+            let Some((number, query)) = next.and_then(|number| Some((number, self.held.get_mut(number)?))) else {
+                break;
+            };
+            next = query.earlier;
+            // One that is over may have been given out by now or not.
+            if query.is_over(now, &self.limits) {
+                continue;
+            }
+            numbers.push(number);
+            if query.response.is_none() {
+                return numbers;
+            }
+        }
+        Vec::new()
     }
 
     fn make_room(&mut self) {
@@ -236,6 +280,32 @@ mod tests {
         tracker.on_message(place(5, 11 * SECOND), message(4, 0x100, "svc"));
         tracker.on_message(place(6, 60 * SECOND), message(5, 0x100, "svc"));
         assert_eq!(all(tracker).iter().map(|row| row.3).collect::<Vec<_>>(), [0, 1, 2, 0, 0]);
+    }
+
+    #[test]
+    fn queries_of_one_number_are_answered_in_their_order() {
+        let ask = |tracker: &mut DnsTracker, frame, ns| tracker.on_message(place(frame, ns), message(7, 0x100, "svc"));
+        let answer =
+            |tracker: &mut DnsTracker, frame, ns| tracker.on_message(place(frame, ns), message(7, 0x8180, "svc"));
+        // Both come through, and so do both answers; a third one is too many.
+        let mut tracker = DnsTracker::default();
+        ask(&mut tracker, 1, 0);
+        ask(&mut tracker, 2, 10);
+        (3..=5).for_each(|frame| answer(&mut tracker, frame, 10 * frame as i64));
+        assert_eq!(all(tracker), [(1, Some(3), Some(30), 0, 0), (2, Some(4), Some(30), 1, 1)]);
+        // The first was lost: the answer is the second one's.
+        let mut tracker = DnsTracker::default();
+        ask(&mut tracker, 1, 0);
+        ask(&mut tracker, 2, 5 * SECOND);
+        answer(&mut tracker, 3, 5 * SECOND + 10);
+        assert_eq!(all(tracker), [(1, None, None, 0, 0), (2, Some(3), Some(10), 1, 0)]);
+        // The first answer was over before the second question.
+        let mut tracker = DnsTracker::default();
+        ask(&mut tracker, 1, 0);
+        answer(&mut tracker, 2, 10);
+        ask(&mut tracker, 3, 2 * SECOND);
+        answer(&mut tracker, 4, 2 * SECOND + 10);
+        assert_eq!(all(tracker), [(1, Some(2), Some(10), 0, 0), (3, Some(4), Some(10), 0, 0)]);
     }
 
     #[test]

@@ -109,8 +109,8 @@ fn checksum_findings(checksums: &ChecksumTally) -> Vec<Finding> {
     if partial.count > 0 {
         let finding = Finding::new("checksum_offload", Severity::Info)
             .value(partial.count, "frames")
-            .detail("total", total)
-            .detail("share", percent(partial.count, total));
+            .detail("total", checksums.verified_l4)
+            .detail("share", percent(partial.count, checksums.verified_l4));
         findings.push(marked(finding, partial));
     }
     findings
@@ -256,7 +256,8 @@ impl ConnectionTally {
         };
         let total = self.connections;
         let of = |code, severity, value, unit| Finding::new(code, severity).value(value, unit).detail("total", total);
-        let count = self.lossy.len() as u64;
+        // Both directions of a connection may lack bytes.
+        let count = self.lossy.iter().map(|(flow, ..)| *flow).collect::<std::collections::BTreeSet<_>>().len() as u64;
         add(
             of("capture_loss", Severity::Warning, self.missing_bytes, "bytes")
                 .detail("connections", count)

@@ -46,6 +46,8 @@ pub(crate) struct Tally {
 pub(crate) struct ChecksumTally {
     /// Frames with at least one checksum that could be verified.
     pub verified: u64,
+    /// Frames whose checksum of TCP, UDP or ICMP is one of them.
+    pub verified_l4: u64,
     /// Frames with a wrong one.
     pub bad: Marked,
     pub bad_ip: u64,
@@ -67,6 +69,7 @@ impl ChecksumTally {
             return;
         }
         self.verified += 1;
+        self.verified_l4 += u64::from(matches!(frame.l4_checksum, Some(Ok | Bad | Partial)));
         let [ip, l4] = of_headers.map(|status| status == Some(Bad));
         let is_icrc_bad = icrc == Some(IcrcStatus::Bad);
         if ip || l4 || is_icrc_bad {
@@ -82,6 +85,7 @@ impl ChecksumTally {
 
     fn merge(&mut self, later: &Self) {
         self.verified += later.verified;
+        self.verified_l4 += later.verified_l4;
         self.bad.merge(&later.bad);
         self.bad_ip += later.bad_ip;
         self.bad_l4 += later.bad_l4;

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
 import json
 import os
 import re
 import shutil
 import sys
+import tempfile
 import threading
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 
 from .. import _core, _text
 from .._errors import UsageError
 from .._format import printable
 from .._grade import Lab, Report
+from .._tabular import WholeFile, is_same
 from .._words import default_lang, say
-from . import _gradebook, _reading, _scores, _table
+from . import _gradebook, _reading, _scores
 
 FORMATS = ("text", "json", "html")
 _ENDINGS = {"text": "txt", "json": "json", "html": "html", "gradescope": "json"}
@@ -33,6 +37,8 @@ _STATUS = {
     # Nothing was made of it, so there is no report either.
     "stopped": "grade_stopped",
 }
+#: Most bytes of a submission's name in that of its report: file systems take 255, for endings and all.
+_NAME_BYTES = 150
 #: Names that Windows keeps for devices.
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -40,7 +46,9 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 def run(given: argparse.Namespace) -> None:
     lang = given.lang or default_lang()
     lab = Lab(given.lab, given.labs)
-    submissions = _submissions(given.submissions, given.each, lab)
+    if given.output == "":
+        raise UsageError("-o names no folder")
+    submissions = _submissions(given.submissions, given.each, lab, given.output, lang)
     if given.output is None and given.format == "html" and len(submissions) > 1:
         raise UsageError("several pages need a folder: name one with -o")
     if given.canvas is not None and given.moodle is not None:
@@ -54,36 +62,20 @@ def run(given: argparse.Namespace) -> None:
         # A table that cannot be filled is told before a class is graded.
         _filled(given, [], lang)
     params = _params(given.param)
-    names = _names(submissions)
+    run = _Run(given, lab, lang, params)
+    is_all_written = True
     if given.output is not None:
-        _prepare(given.output, submissions)
-    results = _Run(given, lab, lang, params).all(submissions)
-    graded = [one for one in results if isinstance(one, Report)]
-    if given.output is not None:
-        for name, report in zip(names, results, strict=True):
-            if isinstance(report, Report):
-                path = os.path.join(given.output, f"{name}.{_ENDINGS[given.format]}")
-                with _table.output(path) as out:
-                    out.write(rendered(report, given.format, lang).encode())
+        folder = _Folder(given, lab, lang, submissions)
+        results = folder.graded(run)
         _show_summary(submissions, results, lang)
-        reasons = ["" if isinstance(one, Report) else _reason(one, lang) for one in results]
-        for note in _scores.write(given.output, lab, submissions, results, reasons, given.student, lang):
-            print("wirelab: " + note, file=sys.stderr)
-        _fill_gradebook(given, submissions, results, lang)
-    elif given.format in ("json", "gradescope"):
-        texts = [rendered(report, given.format, lang) for report in graded]
-        sys.stdout.write(texts[0] if len(submissions) == 1 and texts else "[\n" + ",\n".join(texts) + "]\n")
+        try:
+            folder.fill_gradebook()
+        finally:
+            folder.tell_unwritten()
+        is_all_written = not folder.unwritten
     else:
-        is_screen = sys.stdout.isatty()
-        width = min(110, max(60, shutil.get_terminal_size((100, 24)).columns))
-        is_painted = is_screen and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        for at, report in enumerate(graded):
-            if at:
-                print("\n" + "─" * width + "\n")
-            sys.stdout.write(rendered(report, given.format, lang, width, is_painted))
-        if len(submissions) > 1:
-            print("\n" + "─" * width + "\n")
-            _show_summary(submissions, results, lang)
+        results = run.all(submissions)
+        _show(given, submissions, results, lang)
     for path in given.submissions:
         if not given.each and os.path.isdir(path) and _core.may_be_class(path):
             print("wirelab: " + say(lang, "grade_each_hint", folder=printable(path)), file=sys.stderr)
@@ -91,24 +83,117 @@ def run(given: argparse.Namespace) -> None:
     for path, failure in failures:
         reason = _reason(failure, lang)
         print("wirelab: " + (reason if path in reason else f"{printable(path)}: {reason}"), file=sys.stderr)
-    if failures and not graded:
-        raise _NothingGraded
+    if not is_all_written or len(failures) == len(submissions):
+        raise _Failed
 
 
-def _fill_gradebook(given: argparse.Namespace, submissions: Sequence[str], results: Sequence[Any], lang: str) -> None:
-    if given.canvas is None and given.moodle is None:
+def _show(given: argparse.Namespace, submissions: Sequence[str], results: Sequence[Any], lang: str) -> None:
+    """All reports on standard output."""
+    graded = [one for one in results if isinstance(one, Report)]
+    if given.format in ("json", "gradescope"):
+        texts = [rendered(report, given.format, lang) for report in graded]
+        sys.stdout.write(texts[0] if len(submissions) == 1 and texts else "[\n" + ",\n".join(texts) + "]\n")
         return
-    both = zip(submissions, results, strict=True)
-    graded = [_gradebook.Graded(path, report) for path, report in both if isinstance(report, Report)]
-    filled = _filled(given, graded, lang)
-    path = os.path.join(given.output, "moodle.csv" if given.canvas is None else "canvas.csv")
-    if os.path.exists(path) and os.path.samefile(path, given.canvas or given.moodle):
-        raise UsageError(f"{printable(path)} is the table that was downloaded: keep that elsewhere")
-    with _table.output(path) as out:
-        out.write(filled.data)
-    for note in filled.notes:
-        print("wirelab: " + note, file=sys.stderr)
-    print(say(lang, "gradebook_written", path=printable(path), count=filled.count))
+    is_screen = sys.stdout.isatty()
+    width = min(110, max(60, shutil.get_terminal_size((100, 24)).columns))
+    is_painted = is_screen and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    for at, report in enumerate(graded):
+        if at:
+            print("\n" + "─" * width + "\n")
+        sys.stdout.write(rendered(report, given.format, lang, width, is_painted))
+    if len(submissions) > 1:
+        print("\n" + "─" * width + "\n")
+        _show_summary(submissions, results, lang)
+
+
+class _Folder:
+    """The folder of ``-o``: every report is in it as soon as there is one, and one that cannot be written costs no
+    other.
+    """
+
+    def __init__(self, given: argparse.Namespace, lab: Lab, lang: str, submissions: Sequence[str]) -> None:
+        self._given = given
+        self._lab = lab
+        self._lang = lang
+        self._submissions = submissions
+        is_case_blind = _prepare(given.output, submissions)
+        self._book = os.path.join(given.output, "moodle.csv" if given.canvas is None else "canvas.csv")
+        if is_same(given.canvas or given.moodle or "", self._book):
+            raise UsageError(f"{printable(self._book)} is the table that was downloaded: keep that elsewhere")
+        self._names = _names(submissions, given.output, _ENDINGS[given.format], is_case_blind)
+        self._results: dict[int, Report | BaseException] = {}
+        self._kept = 0
+        #: What could not be written, and why.
+        self.unwritten: list[str] = []
+
+    def graded(self, run: _Run) -> list[Report | BaseException]:
+        try:
+            results = run.all(self._submissions, self._keep)
+        except BaseException as stop:
+            self._list_scores()
+            self.tell_unwritten()
+            if isinstance(stop, KeyboardInterrupt):
+                total, folder = len(self._submissions), printable(self._given.output)
+                words = say(self._lang, "grade_interrupted", done=self._kept, total=total, folder=folder)
+                print("wirelab: " + words, file=sys.stderr)
+            raise
+        self._list_scores()
+        return results
+
+    def fill_gradebook(self) -> None:
+        given = self._given
+        if given.canvas is None and given.moodle is None:
+            return
+        both = ((self._submissions[at], self._results[at]) for at in sorted(self._results))
+        graded = [_gradebook.Graded(path, report) for path, report in both if isinstance(report, Report)]
+        filled = _filled(given, graded, self._lang)
+        is_written = self._put(self._book, filled.data)
+        for note in filled.notes:
+            print("wirelab: " + note, file=sys.stderr)
+        if is_written:
+            print(say(self._lang, "gradebook_written", path=printable(self._book), count=filled.count))
+
+    def tell_unwritten(self) -> None:
+        for one in self.unwritten:
+            print("wirelab: " + one, file=sys.stderr)
+
+    def _keep(self, at: int, result: Report | BaseException) -> None:
+        if isinstance(result, Report):
+            text = rendered(result, self._given.format, self._lang)
+            self._kept += self._put(os.path.join(self._given.output, self._names[at]), text.encode())
+        self._results[at] = result
+
+    def _put(self, path: str, data: bytes) -> bool:
+        try:
+            with WholeFile(path) as out:
+                out.write(data)
+        except OSError as error:
+            self._miss(path, error)
+            return False
+        return True
+
+    def _miss(self, path: str, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        self.unwritten.append(say(self._lang, "grade_unwritten", path=printable(path), reason=reason))
+
+    def _list_scores(self) -> None:
+        """The class list, also of a run that was stopped: then of those that were graded, as in a rerun of them."""
+        places = sorted(self._results)
+        if not places:
+            return
+        results = [self._results[at] for at in places]
+        reasons = ["" if isinstance(one, Report) else _reason(one, self._lang) for one in results]
+        submissions = [self._submissions[at] for at in places]
+        given = self._given
+        try:
+            notes = _scores.write(given.output, self._lab, submissions, results, reasons, given.student, self._lang)
+        except UsageError as error:
+            self.unwritten.append(str(error))
+        except OSError as error:
+            self._miss(os.path.join(given.output, _scores.NAME), error)
+        else:
+            for note in notes:
+                print("wirelab: " + note, file=sys.stderr)
 
 
 def _filled(given: argparse.Namespace, graded: Sequence[_gradebook.Graded], lang: str) -> _gradebook.Filled:
@@ -135,8 +220,8 @@ def _same_captures(graded: Sequence[Report], lang: str) -> list[str]:
     ]
 
 
-class _NothingGraded(SystemExit):
-    """Nothing could be read: what there is to say was said."""
+class _Failed(SystemExit):
+    """Nothing could be read, or not everything be written: what there is to say was said."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -158,34 +243,49 @@ class _Run:
         self._stop = threading.Event()
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
 
-    def all(self, submissions: Sequence[str]) -> list[Report | BaseException]:
+    def all(
+        self,
+        submissions: Sequence[str],
+        keep: Callable[[int, Report | BaseException], None] = lambda at, result: None,
+    ) -> list[Report | BaseException]:
+        """``keep`` gets what became of each, with its place among the submissions, as soon as that is known."""
         jobs = min(self._jobs or self._cores, len(submissions))
+        results: dict[int, Report | BaseException] = {}
+
+        def done(at: int, result: Report | BaseException) -> None:
+            keep(at, result)
+            results[at] = result
+
         if jobs <= 1:
-            results: list[Report | BaseException] = []
-            for path in submissions:
-                self._tell(len(results), len(submissions))
-                results.append(self._one(path, None))
-            self._clear()
-            return results
+            try:
+                for at, path in enumerate(submissions):
+                    self._tell(at, len(submissions))
+                    done(at, self._one(path, None))
+            finally:
+                self._clear()
+            return list(results.values())
         threads = max(1, self._cores // jobs)
         with ThreadPoolExecutor(jobs) as pool:
-            futures: list[Future[Report | BaseException]] = [
-                pool.submit(self._one, path, threads) for path in submissions
-            ]
+            places = {pool.submit(self._one, path, threads): at for at, path in enumerate(submissions)}
             try:
-                waiting = set(futures)
+                waiting = set(places)
                 while waiting:
-                    self._tell(len(futures) - len(waiting), len(futures))
+                    self._tell(len(places) - len(waiting), len(places))
                     # A wait without an end would not notice Ctrl-C on every system.
-                    _, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                    ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                    for future in ended:
+                        done(places[future], future.result())
             except BaseException:
                 self._stop.set()
-                for future in futures:
-                    future.cancel()
+                pool.shutdown(cancel_futures=True)
+                # What came to its end meanwhile was graded as well.
+                for future, at in places.items():
+                    if at not in results and not future.cancelled() and future.exception() is None:
+                        done(at, future.result())
                 raise
             finally:
                 self._clear()
-        return [future.result() for future in futures]
+        return [results[at] for at in range(len(submissions))]
 
     def _one(self, path: str, threads: int | None) -> Report | BaseException:
         try:
@@ -218,7 +318,7 @@ class _Run:
             sys.stderr.flush()
 
 
-def _submissions(given: Sequence[str], is_each: bool, lab: Lab) -> list[str]:
+def _submissions(given: Sequence[str], is_each: bool, lab: Lab, output: str | None, lang: str) -> list[str]:
     if "" in given:
         raise UsageError("the path of a submission is empty")
     if not is_each:
@@ -230,7 +330,15 @@ def _submissions(given: Sequence[str], is_each: bool, lab: Lab) -> list[str]:
         inside = [os.fspath(path) for path in _core.submissions(folder)]
         if _is_one_submission(inside, lab):
             raise UsageError(f"{folder} is one submission: its files are inputs of the lab; leave out --each")
+        if output is not None and _is_inside(output, folder):
+            raise UsageError(
+                f"with --each everything in {folder} is a submission, so reports cannot go into {output}: the next run "
+                "would grade them; name a folder outside with -o"
+            )
         found += inside
+        if others := [printable(os.path.basename(path)) for path in _core.left_out(folder)]:
+            names = ", ".join(others[:10]) + (", …" if len(others) > 10 else "")
+            print("wirelab: " + say(lang, "grade_left_out", folder=printable(folder), names=names), file=sys.stderr)
     if not found:
         raise UsageError(f"there is no submission in {', '.join(given)}")
     return found
@@ -261,39 +369,72 @@ def _params(given: Sequence[str] | None) -> dict[str, str]:
     return params
 
 
-def _names(submissions: Sequence[str]) -> list[str]:
-    """A safe file name for each, none twice, also where case does not count."""
-    names: list[str] = []
-    taken: set[str] = set()
-    for path in submissions:
-        base = os.path.basename(os.path.abspath(path))
-        if not os.path.isdir(path):
-            base = os.path.splitext(base)[0]
-        safe = re.sub(r"[^\w.\- ()]", "_", base).strip(" .")[:100].rstrip(" .") or "submission"
-        if _DEVICES.fullmatch(safe):
-            safe = f"_{safe}"
-        name, number = safe, 2
-        while name.lower() in taken:
-            name, number = f"{safe}-{number}", number + 1
-        taken.add(name.lower())
-        names.append(name)
+def _names(submissions: Sequence[str], folder: str, ending: str, is_case_blind: bool) -> list[str]:
+    """The file of each report. It follows from the submission's own name alone, so that a later run of some of them
+    finds their reports and nobody else's. Only where several of a run have one name, where they lie tells them apart,
+    and does so from then on.
+    """
+
+    def key(name: str) -> str:
+        # As file systems of Windows and macOS compare names.
+        return unicodedata.normalize("NFC", name).casefold() if is_case_blind else name
+
+    paths = [os.path.abspath(path) for path in submissions]
+    plain = [_safe(os.path.basename(path)) for path in paths]
+    count = Counter(key(name) for name, _ in {*zip(plain, paths, strict=True)})
+    names = []
+    for name, path in zip(plain, paths, strict=True):
+        apart = f"{name}-{_hash(path)}"
+        was_apart = any(os.path.lexists(os.path.join(folder, f"{apart}.{one}")) for one in _ENDINGS.values())
+        names.append(f"{apart if was_apart or count[key(name)] > 1 else name}.{ending}")
     return names
 
 
-def _prepare(folder: str, submissions: Sequence[str]) -> None:
-    """Makes the folder for reports; it may not lie in a submission, nor be one."""
-    real = os.path.realpath(folder)
+def _safe(name: str) -> str:
+    """A name that every system takes. One that is not what it was has a hash of that, so that no two become one."""
+    safe = re.sub(r"[^\w.\- ()]", "_", name).strip(" .")
+    # Systems count bytes: a Chinese character is three.
+    safe = safe.encode()[:_NAME_BYTES].decode(errors="ignore").rstrip(" .") or "submission"
+    if _DEVICES.fullmatch(safe):
+        safe = f"_{safe}"
+    return safe if safe == name else f"{safe}-{_hash(name)}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:8]
+
+
+def _prepare(folder: str, submissions: Sequence[str]) -> bool:
+    """Makes the folder for reports, and tells whether names in it are the same in capitals. It may not lie in a
+    submission, nor be one, and must take files: that is told before a class is graded.
+    """
     for path in submissions:
-        own = os.path.realpath(path)
-        if real == own or (os.path.isdir(own) and real.startswith(os.path.join(own, ""))):
+        if is_same(path, folder) or (os.path.isdir(path) and _is_inside(folder, path)):
             raise UsageError(f"{folder} is inside the submission {path}: reports would be mixed with it; name another")
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror or error}") from None
+    real = os.path.realpath(folder)
     inside = {os.path.realpath(path) for path in submissions if os.path.isfile(path)}
     if any(os.path.dirname(path) == real and path.rsplit(".", 1)[-1] in _ENDINGS.values() for path in inside):
         raise UsageError(f"{folder} holds submissions that a report could overwrite; name another folder with -o")
+    try:
+        # Permissions alone do not tell: a file system may be read-only.
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".Wirelab-") as probe:
+            return os.path.lexists(os.path.join(folder, os.path.basename(probe.name).swapcase()))
+    except OSError as error:
+        raise UsageError(f"no file can be written into {folder}: {error.strerror or error}") from None
+
+
+def _is_inside(folder: str, outer: str) -> bool:
+    """Whether a folder, which need not be there yet, is the other one or lies in it at any depth."""
+    at = os.path.realpath(folder)
+    while not is_same(outer, at):
+        at, below = os.path.dirname(at), at
+        if at == below:
+            return False
+    return True
 
 
 def rendered(report: Report, format: str, lang: str, width: int = 100, is_painted: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -12,8 +13,8 @@ from typing import Any
 from .._errors import UsageError
 from .._format import printable
 from .._grade import Lab, Report
+from .._tabular import WholeFile
 from .._words import say
-from . import _table
 
 NAME = "scores.csv"
 _HEAD = ("name", "points", "of", "status", "needs_review", "review_reason", "error")
@@ -40,6 +41,7 @@ def write(
     head = [*_HEAD, *checks]
     rows = [_row(*one, checks, lang) for one in zip(submissions, results, reasons, strict=True)]
     earlier = _read(path, head)
+    kept = None
     if isinstance(earlier, str):
         why = say(lang, earlier)
         kept = _put_aside(path, lang)
@@ -62,10 +64,17 @@ def write(
             # A class comes in the order of names.
             rows = sorted([*rows, *kept_rows], key=lambda row: row[0].removeprefix("'"))
             notes.append(say(lang, "scores_kept", path=printable(path), count=len(kept_rows)))
-    with _table.output(path) as out:
-        text = io.TextIOWrapper(out, encoding="utf-8-sig", newline="", write_through=True)
-        csv.writer(text).writerows([head, *rows])
-        text.detach()
+    try:
+        with WholeFile(path) as out:
+            text = io.TextIOWrapper(out, encoding="utf-8-sig", newline="", write_through=True)
+            csv.writer(text).writerows([head, *rows])
+            text.detach()
+    except BaseException:
+        # Without a new list, the one that is there stays the one.
+        if kept is not None:
+            with contextlib.suppress(OSError):
+                os.rename(kept, path)
+        raise
     return notes
 
 
@@ -114,9 +123,7 @@ def _read(path: str, head: Sequence[str]) -> list[list[str]] | str:
 
 
 def _others(earlier: Sequence[list[str]], rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
-    """Rows of submissions that were not graded again, and names of which only some were: of those the first ones go, as
-    their reports do.
-    """
+    """Rows of submissions that were not graded again, and names of which only some were: of those the first ones go."""
     graded = Counter(row[0] for row in rows)
     there: Counter[str] = Counter()
     others = []

@@ -6,9 +6,7 @@ import argparse
 import contextlib
 import io
 import itertools
-import os
 import shutil
-import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
@@ -16,6 +14,7 @@ from typing import Any, BinaryIO
 from .. import _core, _format, _text
 from .._errors import UsageError
 from .._scan import Scan, scan
+from .._tabular import WholeFile, is_same
 from .._words import default_lang
 from . import _reading
 
@@ -85,7 +84,10 @@ def _time(text: str | None) -> int | str | None:
 
 @contextlib.contextmanager
 def output(path: str | None, inputs: Sequence[str] = ()) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears when it is whole. It may not be one of the inputs."""
+    """Standard output, or a file that appears when it is whole. It may not be one of the inputs.
+
+    What goes wrong while it is written is an ``OSError`` with its path.
+    """
     if path is None:
         sys.stdout.flush()
         buffer = getattr(sys.stdout, "buffer", None)
@@ -98,34 +100,16 @@ def output(path: str | None, inputs: Sequence[str] = ()) -> Iterator[BinaryIO]:
             yield gathered
             sys.stdout.write(gathered.getvalue().decode(errors="backslashreplace"))
         return
-    if any(_is_same(name, path) for name in inputs):
+    if not path:
+        raise UsageError("-o names no file")
+    if any(is_same(name, path) for name in inputs):
         raise UsageError(f"{path} is one of the captures: it would be overwritten; name another file with -o")
     try:
-        is_plain = not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)
-        # Following a link keeps it a link.
-        real = os.path.realpath(path)
-        writing = f"{real}.{os.getpid()}.part" if is_plain else path
-        out = open(writing, "wb")  # noqa: SIM115
+        file = WholeFile(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
-    try:
-        with out:
-            yield out
-        if is_plain:
-            os.replace(writing, real)
-    except BaseException:
-        if is_plain:
-            with contextlib.suppress(OSError):
-                os.remove(writing)
-        raise
-
-
-def _is_same(name: str, path: str) -> bool:
-    """Whether both name one file, by whatever links."""
-    try:
-        return name != "-" and os.path.samefile(name, path)
-    except (OSError, ValueError):
-        return False
+    with file as out:
+        yield out
 
 
 def write_table(

@@ -74,6 +74,14 @@ impl Limits {
         (self.state, self.since) = (state, now);
     }
 
+    /// Data was sent that nothing waits for, since it was acknowledged before it came: the sender had some, all the same.
+    pub fn on_acknowledged_data(&mut self, now: Mark, dir: u8, events: &mut Events) {
+        if self.state == Waits::Application {
+            self.enter(Waits::Network, now, dir, events);
+            self.enter(Waits::Application, now, dir, events);
+        }
+    }
+
     fn extend(&mut self, now: Mark, dir: u8, events: &mut Events) {
         if let Some(stretch) = &mut self.stretch {
             if self.since.time_ns.saturating_sub(stretch.end_ns) <= WINDOW_GAP_NS {

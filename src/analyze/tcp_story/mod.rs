@@ -29,7 +29,7 @@ use ends::{CWR, ECE, Ends};
 use event::Events;
 use limits::{Limits, Waits, ZeroWindow};
 use phases::Phases;
-use recovery::Recovery;
+use recovery::{Recover, Recovery};
 use rtt::{AckOf, RttMeter};
 use seq::{before, bytes_between};
 
@@ -261,7 +261,7 @@ impl Story {
         side.last_send_ns = Some(s.time_ns);
         if !s.has(SYN) {
             let newest = if before(snd_max, end) { end } else { snd_max };
-            let recover = (is_old || is_quiet).then_some(newest);
+            let recover = (is_old || is_quiet).then_some(Recover { newest, is_sure: is_old });
             // Of a segment that starts with old bytes and goes on with new ones, the old ones count as sent again.
             let old = if is_old { s.payload_bytes.min(bytes_between(s.seq, snd_max)) } else { s.payload_bytes };
             side.recovery.on_send(s.row, now, old, recover);
@@ -290,6 +290,9 @@ impl Story {
                 }
             }
             side.limits.on_progress(s.time_ns, false, in_flight > 0);
+            if in_flight == 0 {
+                side.limits.on_acknowledged_data(now, dir, events);
+            }
         }
         if s.flags & (CWR | SYN) == CWR {
             side.ecn.on_cwr(end, now);

@@ -60,11 +60,20 @@ impl Gathered {
     }
 }
 
+/// What is to be acknowledged before a sender is over a loss.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Recover {
+    /// The end of everything sent so far.
+    pub newest: u32,
+    /// Old bytes are sent, not only some after a silence, which may be new.
+    pub is_sure: bool,
+}
+
 /// The recoveries of one sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Recovery {
     /// Number of the open round, and what must be acknowledged to end it.
-    open: Option<(u64, u32)>,
+    open: Option<(u64, Recover)>,
     rounds: u64,
     /// The newest row, until another comes: most are judged at once and never reach `rows`.
     newest: Option<Row>,
@@ -76,11 +85,16 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// A segment with payload, SYN or FIN. `recover` is the end of everything sent if its bytes may be old ones.
-    pub fn on_send(&mut self, row: u64, mark: Mark, bytes: u32, recover: Option<u32>) {
-        if let (None, Some(recover)) = (self.open, recover) {
-            self.rounds += 1;
-            self.open = Some((self.rounds, recover));
+    /// A segment with payload, SYN or FIN. `recover`: where its bytes may be old ones.
+    pub fn on_send(&mut self, row: u64, mark: Mark, bytes: u32, recover: Option<Recover>) {
+        match (&mut self.open, recover) {
+            (None, Some(recover)) => {
+                self.rounds += 1;
+                self.open = Some((self.rounds, recover));
+            }
+            // Only now it shows what has to be recovered.
+            (Some((_, open)), Some(recover)) if recover.is_sure && !open.is_sure => *open = recover,
+            _ => {}
         }
         let round = self.open.map_or(0, |(round, _)| round);
         self.rows.extend(self.newest.replace(Row { row, mark, bytes, round, judgement: None }));
@@ -91,7 +105,7 @@ impl Recovery {
     }
 
     pub fn on_ack(&mut self, ack: u32, time_ns: i64) {
-        if self.open.is_some_and(|(_, recover)| !before(ack, recover)) {
+        if self.open.is_some_and(|(_, recover)| !before(ack, recover.newest)) {
             self.close(time_ns, "acknowledged");
         }
     }

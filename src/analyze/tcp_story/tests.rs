@@ -90,6 +90,39 @@ fn ack_of(dir: u8, seq: u32, ack: u32) -> Segment<'static> {
 }
 
 #[test]
+fn data_after_a_silence_does_not_end_the_recovery_that_begins_behind_it() {
+    let mut tale = Tale::opened();
+    (0..4).for_each(|n| tale.data(20 * MS, 101 + n * MSS));
+    tale.acked(30 * MS, 101 + 4 * MSS);
+    // New data after a silence, more of it, and a hole in that.
+    tale.data(500 * MS, 101 + 4 * MSS);
+    (5..9).for_each(|n| tale.data(501 * MS, 101 + n * MSS));
+    let (row, judgement) = tale.resent(520 * MS, data(101 + 6 * MSS), Cause::Fast);
+    tale.story.on_judgement(row, &judgement);
+    tale.acked(525 * MS, 101 + 6 * MSS);
+    tale.acked(540 * MS, 101 + 9 * MSS);
+    let event = tale.only(EventKind::Recovery);
+    assert_eq!((event.start.time_ns, event.end_ns, event.end_reason), (520 * MS, 540 * MS, Some("acknowledged")));
+}
+
+#[test]
+fn data_that_was_acknowledged_before_it_was_recorded_ends_an_idle_stretch() {
+    let mut tale = Tale::opened();
+    tale.data(20 * MS, 101);
+    tale.acked(30 * MS, 101 + MSS);
+    // Recorded behind their acknowledgements, every 100 ms.
+    for n in 1..6_u32 {
+        let time_ns = i64::from(n) * 100 * MS;
+        tale.acked(time_ns, 101 + (n + 1) * MSS);
+        tale.data(time_ns + 10, 101 + n * MSS);
+    }
+    tale.data(600 * MS, 101 + 6 * MSS);
+    let (events, summary) = tale.finish();
+    assert!(events.iter().all(|event| event.kind != EventKind::Idle), "{events:#?}");
+    assert!(summary.sides[0].idle_ns > Some(500 * MS));
+}
+
+#[test]
 fn a_handshake_lasts_from_syn_to_the_clients_ack() {
     let mut tale = Tale::opened();
     let event = tale.only(EventKind::Handshake);

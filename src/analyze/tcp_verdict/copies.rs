@@ -123,7 +123,10 @@ impl CopyTable {
             }
             let is_echo = s.seq_len() > 0 && (0..ECHO_NS).contains(&s.time_ns.saturating_sub(first.time_ns));
             let first_frame_no = first.frame_no;
-            return if id.is_some() || is_echo { Copied::Here { first_frame_no } } else { Copied::No };
+            if id.is_some() || is_echo {
+                return Copied::Here { first_frame_no };
+            }
+            // Sent again: what copies it comes after this one.
         }
         let (rest, ttl) = ((hash >> 32) as u32, s.ttl);
         self.add(hash as u32, Print { rest, interface, ttl, time_ns: s.time_ns, frame_no: s.frame_no });

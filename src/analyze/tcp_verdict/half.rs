@@ -108,7 +108,7 @@ impl Half {
     }
 
     /// The widest window this side has offered, in bytes, if its scale is known.
-    fn offered_bytes(&self, peer: &Self) -> Option<u32> {
+    pub fn offered_bytes(&self, peer: &Self) -> Option<u32> {
         let shift = match (self.isn, self.wscale, peer.wscale) {
             (Some(_), Some(shift), Some(_)) => shift.min(14),
             (Some(_), _, _) if peer.isn.is_some() => 0,

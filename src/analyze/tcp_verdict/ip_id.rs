@@ -14,6 +14,9 @@ use super::types::Segment;
 /// cases; a counter of one socket goes further only if a thousand packets were lost in a row.
 const NEAR: u16 = 1024;
 
+/// What a counter goes on by where it is written in the wrong byte order.
+const WRONG_ORDER_STEP: u16 = 256;
+
 /// A clock that jumped is still believed while it went on properly this many times as often.
 const NEAR_PER_FAR: u32 = 4;
 
@@ -93,7 +96,7 @@ impl IdClock {
         let step = id.wrapping_sub(highest);
         let is_late = !id_before(highest, id);
         let distance = step.min(step.wrapping_neg());
-        let is_far = distance == 0 || distance > NEAR;
+        let is_far = distance.is_multiple_of(WRONG_ORDER_STEP) || distance > NEAR;
         if is_late && !is_far && s.time_ns.saturating_sub(self.highest_ns) > late_ns() {
             return IdReading::default();
         }
@@ -187,6 +190,21 @@ mod tests {
         assert_eq!(read(&mut clock, 12, 1, -9_000), late);
         assert!(read(&mut clock, 14, 1, 9_000).is_next && clock.is_usable());
         assert_eq!(read(&mut clock, 13, 1, 9_500), IdReading { id: Some(13), ..late });
+    }
+
+    #[test]
+    fn ids_in_the_wrong_byte_order_are_no_clock() {
+        let mut clock = IdClock::default();
+        for (at, id) in (0x76_u16..0x80).map(|high| high << 8 | 0x3d).chain(0x763e..0x7644).enumerate() {
+            read(&mut clock, id, 1, at as i64);
+            assert!(!clock.is_usable(), "{id:#x}");
+        }
+        // Hundreds of lost packets may leave such a step as well.
+        let mut clock = IdClock::default();
+        for id in (1..100).chain(355..400) {
+            read(&mut clock, id, 1, 0);
+        }
+        assert!(clock.is_usable());
     }
 
     #[test]

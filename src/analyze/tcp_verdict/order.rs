@@ -47,13 +47,26 @@ pub(super) fn piece_of_seen(half: &Half, peer: &Half, s: &Segment) -> Option<u64
 /// before is acknowledged, so the missing packets held these bytes, and no peer's data asked for a bare ACK meanwhile.
 pub(super) fn was_lost_before(half: &Half, peer: &Half, s: &Segment, case: &Case) -> bool {
     let is_all_acked = half.sender.una() == Some(case.snd_max);
+    let quiet_ns = half.sender.quiet_ns(s.time_ns);
     case.reading.missing > 0
+        && has_room_for(u32::from(case.reading.missing), quiet_ns, half, peer, s)
         && half.ids.is_own()
         && is_all_acked
         && s.seq == case.snd_max
         && half.last_ack == peer.snd_max
         && peer.window != Some(0)
-        && half.sender.quiet_ns(s.time_ns) >= TIMEOUT_NS.saturating_add(case.round_trip_ns.unwrap_or(0))
+        && quiet_ns >= TIMEOUT_NS.saturating_add(case.round_trip_ns.unwrap_or(0))
+}
+
+/// Whether so many packets can have been lost before this one: its own bytes again and again, each time after twice as long, and
+/// once for a tail loss probe; if there was more in flight, as much as the window holds, and then the first of it is a full
+/// segment. A counter that other connections share goes on by any number.
+fn has_room_for(missing: u32, quiet_ns: i64, half: &Half, peer: &Half, s: &Segment) -> bool {
+    let timeouts = (quiet_ns / TIMEOUT_NS).max(0).saturating_add(1).ilog2();
+    let own = timeouts + 1;
+    let Some(limit) = half.payload_limit(peer).filter(|_| missing > own) else { return missing <= own };
+    let window = peer.offered_bytes(half).map_or(u32::MAX, |bytes| bytes / limit);
+    s.payload_bytes >= limit && missing <= window.saturating_add(own)
 }
 
 /// Whether one TSval is too short for a round trip: then no two of the same are a sending and its repetition.

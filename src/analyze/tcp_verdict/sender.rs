@@ -11,6 +11,8 @@ use super::types::{Cause, Evidence};
 
 /// Linux never arms the retransmission timer shorter than the smoothed round trip plus this.
 const RTO_MIN_NS: i64 = 200_000_000;
+/// No retransmission timer in use is shorter: one tick of a kernel that counts a thousand in a second.
+const LEAST_TIMER_NS: i64 = 1_000_000;
 
 /// How much of a timer a tap may miss: jiffies of 4 ms, and queues that drained meanwhile.
 const TIMER_SLACK_NS: i64 = 20_000_000;
@@ -162,11 +164,16 @@ impl Sender {
         // it, one shorter than Linux's.
         let is_late_head =
             una == Some(r.start) && r.round_trip_ns > 0 && head_quiet_ns >= r.round_trip_ns.saturating_mul(2);
-        if !told && self.recovery_end.is_none() && (is_late_head || r.end == r.snd_max) {
+        let is_tail = !told && self.recovery_end.is_none() && r.end == r.snd_max;
+        if !told && self.recovery_end.is_none() && (is_late_head || is_tail) {
             // Both waited in a queue before the tap, and came together: the sender's clock knows how long it had waited.
             if may_probe && r.stamp_gap_ns.is_some_and(|gap_ns| gap_ns > 0 && gap_ns < RTO_MIN_NS - TIMER_SLACK_NS) {
                 self.probe_end = Some(r.snd_max);
                 return (Cause::Probe, Evidence::TSVAL.with(Evidence::SND_MAX));
+            }
+            let waited_ns = head_quiet_ns.max(r.stamp_gap_ns.unwrap_or(0));
+            if !is_late_head && waited_ns < r.round_trip_ns.max(LEAST_TIMER_NS) {
+                return (Cause::Unknown, Evidence::default());
             }
             self.enter_loss(r, is_cut, true);
             return (Cause::Timeout, Evidence::QUIET);

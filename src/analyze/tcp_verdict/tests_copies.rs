@@ -22,6 +22,20 @@ fn the_same_packet_twice_is_the_networks_if_the_receiver_got_it_twice_and_else_t
 }
 
 #[test]
+fn what_copies_a_repetition_is_not_compared_with_the_first_sending() {
+    let mut wire = Wire::at_client().without_ids();
+    let syn = |wire: &mut Wire, time_ns| {
+        wire.send(time_ns, 0, |s| {
+            (s.flags, s.seq, s.ts, s.l4_checksum_field) = (SYN, A - 1, None, 7);
+        })
+    };
+    let rows = [0, 1_000 * MS, 1_000 * MS + 30_000].map(|time_ns| syn(&mut wire, time_ns));
+    let all = wire.finish();
+    let verdicts = rows.map(|row| verdict_of(&all, row));
+    assert_eq!(verdicts, [Verdict::New, Verdict::Retransmit, Verdict::CaptureDuplicate]);
+}
+
+#[test]
 fn a_second_interface_or_a_hop_further_on_makes_a_capture_duplicate_at_once() {
     let mut wire = Wire::at_client().shake(10 * MS, true);
     wire.data(20 * MS, 0, 110);

@@ -55,6 +55,16 @@ fn a_lone_piece_is_probed_first_and_times_out_then() {
 }
 
 #[test]
+fn no_timer_runs_out_within_microseconds() {
+    for (after_ns, cause) in [(10_000, Cause::Unknown), (9 * MS, Cause::Unknown), (15 * MS, Cause::Timeout)] {
+        let mut wire = Wire::at_client().shake(10 * MS, false);
+        wire.data(20 * MS, 0, 110);
+        let row = wire.data(20 * MS + after_ns, 0, 111);
+        assert_eq!(cause_of(&wire.finish(), row).0, Some(cause), "{after_ns}");
+    }
+}
+
+#[test]
 fn a_tail_is_not_probed_without_sack() {
     let mut wire = Wire::at_client().shake(10 * MS, false);
     wire.data(20 * MS, 0, 110);
@@ -174,6 +184,22 @@ fn a_repetition_after_a_silence_whose_original_never_passed_the_tap_is_found_by_
     let lost = wire.data(900 * MS, 40, 150);
     wire.ack(900 * MS + 1000, 41, &[]);
     assert_eq!(cause_of(&wire.finish(), lost).0, Some(Cause::Timeout));
+
+    // Six numbers in a second are no timeouts of one small segment, and ten thousand fit into no window.
+    for (payload_bytes, id, verdict) in [
+        (1_448, 148, Verdict::Retransmit),
+        (18, 148, Verdict::New),
+        (18, 144, Verdict::Retransmit),
+        (1_448, 1_140, Verdict::New),
+    ] {
+        let mut wire = Wire::at_server().shake(10 * MS, true);
+        forty_pieces(&mut wire, 1);
+        let row = wire.send(900 * MS, 0, |s| {
+            (s.seq, s.ack, s.payload_bytes, s.ip_id) = (A + 40 * 1_448, B, payload_bytes, Some(id));
+        });
+        wire.ack(900 * MS + 1000, 41, &[]);
+        assert_eq!(wire.finish()[row as usize].verdict, verdict, "{payload_bytes} {id}");
+    }
 
     // Without the silence, or where the IDs are shared with other connections, nothing is claimed.
     for (time_ns, id_step) in [(60 * MS, 1), (900 * MS, 3)] {
