@@ -97,7 +97,7 @@ def test_a_clean_capture_says_so(monkeypatch) -> None:
 def test_the_card_says_what_happened(monkeypatch) -> None:
     for lang, tcp, roce in (
         ("en_US.UTF-8", "What happened on TCP connections", "What happened on RoCE queue pairs"),
-        ("zh_CN.UTF-8", "TCP 连接上发生的事", "RoCE 队列对上发生的事"),
+        ("zh_CN.UTF-8", "TCP 连接事件", "RoCE 队列对事件"),
     ):
         monkeypatch.setenv("LC_ALL", lang)
         for path, title, happenings in (

@@ -183,10 +183,11 @@ impl Story {
             let side = &mut self.sides[usize::from(dir)];
             (side.has_syn, side.wscale, side.mss) = (true, s.wscale, s.mss.or(side.mss));
         }
+        let has_news = self.sides[usize::from(dir)].last_ack != Some(s.ack);
         if s.has(ACK) {
             self.on_ack(s, dir, now);
         }
-        self.on_send(s, dir, now);
+        self.on_send(s, dir, now, has_news);
         for dir in 0..2 {
             let (side, peer, events) = self.split(dir);
             let waits = side.waits(peer);
@@ -240,7 +241,8 @@ impl Story {
         }
     }
 
-    fn on_send(&mut self, s: &Segment<'_>, dir: u8, now: Mark) {
+    /// `has_news`: it acknowledges other bytes than the segment before it.
+    fn on_send(&mut self, s: &Segment<'_>, dir: u8, now: Mark, has_news: bool) {
         let (side, peer, events) = self.split(dir);
         let end = s.seq.wrapping_add(s.seq_len());
         if s.ecn == 3 {
@@ -249,7 +251,8 @@ impl Story {
         let snd_max = *side.snd_max.get_or_insert(s.seq);
         let is_far = s.seq.wrapping_sub(snd_max).wrapping_add(FAR_BYTES) > 2 * FAR_BYTES;
         let probes = peer.zero_window.is_closed() && s.seq_len() <= 1 && before(s.seq, snd_max.wrapping_add(1));
-        if probes && (s.seq_len() == 1 || before(s.seq, snd_max)) {
+        // A bare ACK of the peer's data asks for nothing.
+        if probes && (s.seq_len() == 1 || before(s.seq, snd_max) && !has_news) {
             peer.zero_window.on_probe(now);
         }
         if s.seq_len() == 0 || is_far {

@@ -284,7 +284,10 @@ fn a_closed_window_is_timed_until_it_opens_and_holds_the_sender() {
     let probe = tale.tell(250 * MS, Segment { seq: 1_100, ack: 501, ..client() });
     tale.story.on_judgement(probe, &Judgement::plain(Verdict::WindowProbe, Evidence::WINDOW));
     tale.fresh(251 * MS, Segment { window: 0, ..ack_of(1, 501, 1_101) });
-    tale.acked(530 * MS, 1_101);
+    // Data of the peer, which the client acknowledges with the number that its probes have: no probe.
+    tale.fresh(300 * MS, Segment { window: 0, payload_bytes: 100, ..ack_of(1, 501, 1_101) });
+    tale.fresh(301 * MS, ack_of(0, 1_100, 601));
+    tale.fresh(530 * MS, ack_of(1, 601, 1_101));
     tale.data(531 * MS, 1_101);
     tale.acked(540 * MS, 2_101);
     let event = tale.only(EventKind::ZeroWindow);
