@@ -143,7 +143,7 @@ table! {
         duration_ns: Option<i64>,
         /// SYN to the ACK that ends the handshake, in nanoseconds; null where the handshake was not seen.
         handshake_rtt_ns: Option<i64>,
-        /// Segments sent by the client; copies of frames (`duplicate_of`) are left out.
+        /// Packets sent by the client: segments, or the IP fragments of one; copies of frames (`duplicate_of`) are left out.
         client_packets: u64,
         /// Segments sent by the server, likewise.
         server_packets: u64,
