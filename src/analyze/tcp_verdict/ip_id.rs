@@ -54,6 +54,7 @@ pub(super) struct IdClock {
     near_count: u32,
     far_count: u32,
     wrong_count: u32,
+    swapped_count: u32,
     next_count: u32,
     strange_gap_count: u32,
 }
@@ -62,7 +63,8 @@ impl IdClock {
     /// Whether the IDs give the order of sending.
     pub fn is_usable(&self) -> bool {
         let is_wrong = self.near_count / NEAR_PER_WRONG < self.wrong_count;
-        self.near_count > 0 && self.near_count / NEAR_PER_FAR >= self.far_count && !is_wrong
+        let far_count = self.far_count.saturating_add(self.swapped_count);
+        self.near_count > 0 && self.near_count / NEAR_PER_FAR >= far_count && !is_wrong
     }
 
     /// Whether every ID that is missing was a packet of this direction, not of another connection.
@@ -77,7 +79,7 @@ impl IdClock {
 
     /// Whether an ID names one packet of this direction: a sender with a constant ID is found out here.
     pub fn names_packets(&self) -> bool {
-        self.near_count / NEAR_PER_FAR >= self.far_count
+        self.near_count.saturating_add(self.swapped_count) / NEAR_PER_FAR >= self.far_count
     }
 
     /// The next segment's ID. `took`: how many segments of one MSS the frame stands for; `is_news`: it carries bytes beyond all
@@ -96,7 +98,8 @@ impl IdClock {
         let step = id.wrapping_sub(highest);
         let is_late = !id_before(highest, id);
         let distance = step.min(step.wrapping_neg());
-        let is_far = distance.is_multiple_of(WRONG_ORDER_STEP) || distance > NEAR;
+        let is_swapped = distance != 0 && distance.is_multiple_of(WRONG_ORDER_STEP);
+        let is_far = distance == 0 || distance > NEAR || is_swapped;
         if is_late && !is_far && s.time_ns.saturating_sub(self.highest_ns) > late_ns() {
             return IdReading::default();
         }
@@ -104,7 +107,11 @@ impl IdClock {
         // of an offloaded frame in the wrong byte order says otherwise.
         let is_wrong = is_late && self.highest_end.is_some_and(|end| !before(s.seq, end));
         if is_far || is_wrong {
-            let count = if is_far { &mut self.far_count } else { &mut self.wrong_count };
+            let count = match (is_swapped, is_far) {
+                (true, _) => &mut self.swapped_count,
+                (_, true) => &mut self.far_count,
+                _ => &mut self.wrong_count,
+            };
             *count = count.saturating_add(1);
             self.advance(id, took, s.time_ns, end);
             return IdReading::default();
@@ -197,7 +204,7 @@ mod tests {
         let mut clock = IdClock::default();
         for (at, id) in (0x76_u16..0x80).map(|high| high << 8 | 0x3d).chain(0x763e..0x7644).enumerate() {
             read(&mut clock, id, 1, at as i64);
-            assert!(!clock.is_usable(), "{id:#x}");
+            assert!(!clock.is_usable() && clock.names_packets(), "{id:#x}");
         }
         // Hundreds of lost packets may leave such a step as well.
         let mut clock = IdClock::default();
