@@ -68,7 +68,7 @@ def test_canvas_gets_the_one_column_of_those_who_have_points(
     assert told["Points Possible"] == most and told["Doe, Jane"] == score and told["Wang, Wu"] == score
     assert "Zhang, San" not in told and "without a grade, so nothing was entered: zhangsan" in done.stderr.decode()
     assert "Student, Test" not in told, "whoever handed in nothing keeps what the gradebook says"
-    assert "nobody in the table handed in somebody" in done.stderr.decode()
+    assert "fit nobody in the table, so nothing was entered: somebody" in done.stderr.decode()
     assert b"the same capture was handed in more than once: doejane_101_9001_lab1/" in done.stdout
     assert b"canvas.csv: points of" in done.stdout
     # By the assignment's number, and by the whole heading.
@@ -83,12 +83,79 @@ def test_other_totals_are_converted_only_when_asked_for(full: Path, room: Path, 
     book.write_text(CANVAS.format(possible="100"), encoding="utf-8")
     call = ("grade", LAB, room, "--each", "-o", tmp_path / "out", "--canvas", book, "--column", "Lab 1", "--lang", "en")
     refused = wirelab(*call)
-    assert refused.returncode == 2 and b"Lab 1 (555) counts to 100" in refused.stderr
+    assert refused.returncode == 2 and b"Lab 1 (555) counts to 100, and " in refused.stderr
     assert not (tmp_path / "out" / "canvas.csv").exists() and (tmp_path / "out" / "scores.csv").exists()
     assert wirelab(*call, "--scale").returncode == 0
     told = {row["Student"]: row["Lab 1 (555)"] for row in rows(tmp_path / "out" / "canvas.csv")}
     exact = Decimal(score) * 100 / Decimal(most)
     assert abs(Decimal(told["Doe, Jane"]) - exact) <= Decimal("0.005")
+
+
+def test_nobody_gets_the_points_of_another(full: Path, tmp_path: Path, wirelab: Run) -> None:
+    _, most = total(full)
+    room = tmp_path / "class"
+    for name in (
+        # What the person called the file looks like another's.
+        "Jane Doe_101_assignsubmission_file_x_103_assignsubmission_file_",
+        # The number of one, and the name of another.
+        "Wang Wu_1010_assignsubmission_file",
+        "LI SI",
+    ):
+        shutil.copytree(full, room / name)
+    (room / "Wang Wu_103_assignsubmission_onlinetext").mkdir()
+    book = tmp_path / "worksheet.csv"
+    book.write_text(MOODLE.format(possible=most), encoding="utf-8")
+    done = wirelab("grade", LAB, room, "--each", "-o", tmp_path / "out", "--moodle", book, "--lang", "en")
+    assert done.returncode == 0
+    assert [row["Identifier"] for row in rows(tmp_path / "out" / "moodle.csv")] == [
+        "Participant 101",
+        "Participant 1010",
+    ]
+    notes = done.stderr.decode()
+    assert "fit nobody in the table, so nothing was entered: Wang Wu_1010" in notes
+    assert "without a grade, so nothing was entered: Wang Wu_103" in notes
+    # By an exact login, whatever number the name seems to hold; a name of two people is nobody's.
+    canvas = tmp_path / "gradebook.csv"
+    canvas.write_text(
+        CANVAS.format(possible=most) + "Li Si,2023,a1,x,S1,,,\r\nLi Wu,106,a2,li_2023_01_x,S1,,,\r\n"
+        "Ma Li,107,a3,y,S1,,,\r\nMa Li,108,a4,z,S1,,,\r\n",
+        encoding="utf-8",
+    )
+    room = tmp_path / "other"
+    for name in ("li_2023_01_x", "ma li"):
+        shutil.copytree(full, room / name)
+    call = ("grade", LAB, room, "--each", "-o", tmp_path / "out", "--canvas", canvas, "--column", "555", "--lang", "en")
+    done = wirelab(*call)
+    assert done.returncode == 0 and b"fit several people of the table, so nothing was entered: ma li" in done.stderr
+    assert [row["ID"] for row in rows(tmp_path / "out" / "canvas.csv")] == ["", "106"]
+
+
+def test_totals_of_each_row_and_what_stays(full: Path, tmp_path: Path, wirelab: Run) -> None:
+    score, most = total(full)
+    room = tmp_path / "class"
+    for name in ("Jane Doe", "li si"):
+        shutil.copytree(full, room / name)
+    book = tmp_path / "worksheet.csv"
+    text = MOODLE.format(possible=most).replace(
+        f'Li Si,li@x.edu,Submitted,,"{most}",-,', 'Li Si,li@x.edu,Submitted,,"1,200.00",-,<p>Well.</p>'
+    )
+    book.write_text(text, encoding="utf-8")
+    call = ("grade", LAB, room, "--each", "-o", tmp_path / "out", "--moodle", book, "--lang", "en")
+    refused = wirelab(*call)
+    assert (
+        refused.returncode == 2
+        and b"Grade counts to 1200, and " in refused.stderr
+        and b"had by li si" in refused.stderr
+    )
+    assert wirelab(*call, "--scale").returncode == 0
+    jane, li = rows(tmp_path / "out" / "moodle.csv")
+    assert jane["Grade"] == score
+    assert abs(Decimal(li["Grade"]) - Decimal(score) * 1200 / Decimal(most)) <= Decimal("0.005")
+    assert li["Feedback comments"].startswith("<p>Well.</p><p>")
+    # What an earlier run wrote is not left for this one's.
+    assert wirelab(*call).returncode == 2 and not (tmp_path / "out" / "moodle.csv").exists()
+    names = wirelab(*call, "--column", "Full name")
+    assert names.returncode == 2 and b"has no place for points in Full name" in names.stderr
 
 
 def test_moodle_gets_its_own_rows_with_points_and_words(full: Path, tmp_path: Path, wirelab: Run) -> None:

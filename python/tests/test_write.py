@@ -132,3 +132,8 @@ def test_what_are_no_comments_is_told(tmp_path: Path, comments: object) -> None:
 def test_what_is_no_path_to_write_to_is_told(path: object) -> None:
     with pytest.raises(wl.UsageError, match="path to write to"):
         wl.open(PING).write(path)  # type: ignore[arg-type]
+
+
+def test_what_is_no_character_is_no_comment(tmp_path: Path) -> None:
+    with pytest.raises(wl.UsageError, match="no character"):
+        wl.open(TCP).write(tmp_path / "out.pcapng", frames=[1], comments={1: "\ud800"})

@@ -306,6 +306,8 @@ def _comments(given: Any) -> list[tuple[int, int, str]]:
     for frame, text in items:
         if not isinstance(text, str):
             raise UsageError(f"the comment for frame {frame} must be a text, not {text!r}")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise UsageError(f"the comment for frame {frame} holds what is no character: {text!r}")
     return [(*_frame(frame), str(text)) for frame, text in items]
 
 

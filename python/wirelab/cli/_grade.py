@@ -24,7 +24,7 @@ from .._format import printable
 from .._grade import Lab, Report
 from .._tabular import WholeFile, is_same
 from .._words import default_lang, say
-from . import _gradebook, _reading, _scores
+from . import _gradebook, _owners, _reading, _scores
 
 FORMATS = ("text", "json", "html")
 _ENDINGS = {"text": "txt", "json": "json", "html": "html", "gradescope": "json"}
@@ -58,20 +58,22 @@ def run(given: argparse.Namespace) -> None:
         raise UsageError("--column and --scale speak of a table that --canvas or --moodle names")
     if has_book and given.output is None:
         raise UsageError("--canvas and --moodle need a folder for what is to be uploaded: name one with -o")
-    if has_book:
-        # A table that cannot be filled is told before a class is graded.
-        _filled(given, [], lang)
+    # A table that cannot be filled is told before a class is graded.
+    book = _book(given, lang)
     params = _params(given.param)
     run = _Run(given, lab, lang, params)
     is_all_written = True
     if given.output is not None:
         folder = _Folder(given, lab, lang, submissions)
         results = folder.graded(run)
-        _show_summary(submissions, results, lang)
+        # Before anything is said: standard output may be closed by now.
         try:
-            folder.fill_gradebook()
+            told = folder.fill_gradebook(book)
         finally:
+            _show_summary(submissions, results, lang)
             folder.tell_unwritten()
+        if told:
+            print(told)
         is_all_written = not folder.unwritten
     else:
         results = run.all(submissions)
@@ -120,6 +122,9 @@ class _Folder:
         self._book = os.path.join(given.output, "moodle.csv" if given.canvas is None else "canvas.csv")
         if is_same(given.canvas or given.moodle or "", self._book):
             raise UsageError(f"{printable(self._book)} is the table that was downloaded: keep that elsewhere")
+        # One of an earlier run must not be taken for what this one gives.
+        if (given.canvas or given.moodle) and os.path.isfile(self._book):
+            os.remove(self._book)
         self._names = _names(submissions, given.output, _ENDINGS[given.format], is_case_blind)
         self._results: dict[int, Report | BaseException] = {}
         self._kept = 0
@@ -140,18 +145,18 @@ class _Folder:
         self._list_scores()
         return results
 
-    def fill_gradebook(self) -> None:
-        given = self._given
-        if given.canvas is None and given.moodle is None:
-            return
+    def fill_gradebook(self, book: _gradebook.Canvas | _gradebook.Moodle | None) -> str | None:
+        """Returns what is to be said of it."""
+        if book is None:
+            return None
         both = ((self._submissions[at], self._results[at]) for at in sorted(self._results))
-        graded = [_gradebook.Graded(path, report) for path, report in both if isinstance(report, Report)]
-        filled = _filled(given, graded, self._lang)
+        filled = book.filled([_owners.Graded(path, report) for path, report in both if isinstance(report, Report)])
         is_written = self._put(self._book, filled.data)
         for note in filled.notes:
             print("wirelab: " + note, file=sys.stderr)
-        if is_written:
-            print(say(self._lang, "gradebook_written", path=printable(self._book), count=filled.count))
+        return (
+            say(self._lang, "gradebook_written", path=printable(self._book), count=filled.count) if is_written else None
+        )
 
     def tell_unwritten(self) -> None:
         for one in self.unwritten:
@@ -196,10 +201,10 @@ class _Folder:
                 print("wirelab: " + note, file=sys.stderr)
 
 
-def _filled(given: argparse.Namespace, graded: Sequence[_gradebook.Graded], lang: str) -> _gradebook.Filled:
+def _book(given: argparse.Namespace, lang: str) -> _gradebook.Canvas | _gradebook.Moodle | None:
     if given.canvas is not None:
-        return _gradebook.canvas(given.canvas, given.column, graded, given.scale, lang)
-    return _gradebook.moodle(given.moodle, given.column, graded, given.scale, lang)
+        return _gradebook.Canvas(given.canvas, given.column, given.scale, lang)
+    return None if given.moodle is None else _gradebook.Moodle(given.moodle, given.column, given.scale, lang)
 
 
 def _same_captures(graded: Sequence[Report], lang: str) -> list[str]:
@@ -346,7 +351,9 @@ def _submissions(given: Sequence[str], is_each: bool, lab: Lab, output: str | No
 
 def _is_one_submission(paths: Sequence[str], lab: Lab) -> bool:
     """Whether these files, by their names, are different inputs of the lab, and no submissions of several people."""
-    if any(os.path.isdir(path) for path in paths):
+    names = [os.path.basename(path) for path in paths]
+    is_archive = any(name.lower().endswith((".zip", ".rar", ".7z", ".tar", ".tgz", ".tar.gz")) for name in names)
+    if is_archive or any(map(os.path.isdir, paths)) or any(map(_owners.is_download, names)):
         return False
     named = set()
     for one in lab.facts()["inputs"]:
