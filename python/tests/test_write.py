@@ -136,4 +136,4 @@ def test_what_is_no_path_to_write_to_is_told(path: object) -> None:
 
 def test_what_is_no_character_is_no_comment(tmp_path: Path) -> None:
     with pytest.raises(wl.UsageError, match="no character"):
-        wl.open(TCP).write(tmp_path / "out.pcapng", frames=[1], comments={1: "\ud800"})
+        wl.open(PING).write(tmp_path / "out.pcapng", frames=[1], comments={1: "\ud800"})
