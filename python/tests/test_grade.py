@@ -351,7 +351,7 @@ def test_a_wrong_lab_and_the_kinds_of_inputs_are_told_in_chinese(wirelab: Run) -
     wrong = wirelab("grade", "mtu-jumbi", "x", "--lang", "zh")
     assert wrong.returncode == 2 and "没有名为 mtu-jumbi 的实验（是不是 mtu-jumbo？）" in wrong.stderr.decode()
     shown = wirelab("labs", "show", "mtu-jumbo", "--lang", "zh").stdout.decode()
-    assert "(整数)" in shown and "(小数)" in shown and "; 抓包 mtu1500" in shown
+    assert "(整数)" in shown and "(数值)" in shown and "; 抓包 mtu1500" in shown
     assert "(integer)" not in shown and "(number)" not in shown
     assert "(optional)" in wirelab("labs", "show", "mtu-jumbo", "--lang", "en").stdout.decode()
 
