@@ -33,8 +33,11 @@ MOODLE = (
 @pytest.fixture
 def room(full: Path, tmp_path: Path) -> Path:
     """A class as the sites hand it out."""
-    room = tmp_path / "class"
-    for name in ("doejane_101_9001_lab1", "wangwu"):
+    return handed_in(full, tmp_path / "class", "doejane_101_9001_lab1", "wangwu")
+
+
+def handed_in(full: Path, room: Path, *names: str) -> Path:
+    for name in names:
         shutil.copytree(full, room / name)
     return room
 
@@ -121,9 +124,7 @@ def test_nobody_gets_the_points_of_another(full: Path, tmp_path: Path, wirelab: 
         "Ma Li,107,a3,y,S1,,,\r\nMa Li,108,a4,z,S1,,,\r\n",
         encoding="utf-8",
     )
-    room = tmp_path / "other"
-    for name in ("li_2023_01_x", "ma li"):
-        shutil.copytree(full, room / name)
+    room = handed_in(full, tmp_path / "other", "li_2023_01_x", "ma li")
     call = ("grade", LAB, room, "--each", "-o", tmp_path / "out", "--canvas", canvas, "--column", "555", "--lang", "en")
     done = wirelab(*call)
     assert done.returncode == 0 and b"fit several people of the table, so nothing was entered: ma li" in done.stderr
@@ -132,9 +133,7 @@ def test_nobody_gets_the_points_of_another(full: Path, tmp_path: Path, wirelab: 
 
 def test_totals_of_each_row_and_what_stays(full: Path, tmp_path: Path, wirelab: Run) -> None:
     score, most = total(full)
-    room = tmp_path / "class"
-    for name in ("Jane Doe", "li si"):
-        shutil.copytree(full, room / name)
+    room = handed_in(full, tmp_path / "class", "Jane Doe", "li si")
     book = tmp_path / "worksheet.csv"
     text = MOODLE.format(possible=most).replace(
         f'Li Si,li@x.edu,Submitted,,"{most}",-,', 'Li Si,li@x.edu,Submitted,,"1,200.00",-,<p>Well.</p>'
@@ -160,9 +159,7 @@ def test_totals_of_each_row_and_what_stays(full: Path, tmp_path: Path, wirelab: 
 
 def test_moodle_gets_its_own_rows_with_points_and_words(full: Path, tmp_path: Path, wirelab: Run) -> None:
     score, most = total(full)
-    room = tmp_path / "class"
-    for name in ("Jane Doe_101_assignsubmission_file", "li si"):
-        shutil.copytree(full, room / name)
+    room = handed_in(full, tmp_path / "class", "Jane Doe_101_assignsubmission_file", "li si")
     book = tmp_path / "worksheet.csv"
     book.write_text(MOODLE.format(possible=most.replace(".", ",")), encoding="utf-8")
     call = ("grade", LAB, room, "--each", "-o", tmp_path / "out", "--moodle", book, "--lang", "zh")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,16 @@ def test_what_is_no_path_to_write_to_is_told(path: object) -> None:
 def test_what_is_no_character_is_no_comment(tmp_path: Path) -> None:
     with pytest.raises(wl.UsageError, match="no character"):
         wl.open(PING).write(tmp_path / "out.pcapng", frames=[1], comments={1: "\ud800"})
+
+
+def test_a_comment_that_the_format_has_no_place_for_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def block(kind: int, body: bytes) -> bytes:
+        return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+
+    frame = bytes(12) + b"\x08\x06" + bytes(50)
+    section = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, struct.pack("<HHI", 1, 0, 0))
+    out = tmp_path / "out.pcapng"
+    capture = wl.open(section + block(3, struct.pack("<I", 64) + frame))
+    with pytest.raises(wl.UsageError, match="is written, but for 1 of the comments"):
+        capture.write(out, comments={1: "no time"})
+    assert len(wl.open(out).packets) == 1 and capfd.readouterr() == ("", "")

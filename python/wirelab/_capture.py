@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -218,10 +217,9 @@ class Capture:
         self._look_for({(file_no, frame_no) for file_no, frame_no, _ in notes}, wanted)
         written, _, comments_left_out, _ = self._core.write(name, wanted, notes)
         if comments_left_out:
-            warnings.warn(
-                f"{comments_left_out} comments are not in {name}: their frames have no time, and pcapng has no place "
-                "for comments on such frames",
-                stacklevel=2,
+            raise UsageError(
+                f"{name} is written, but for {comments_left_out} of the comments: their frames have no time, and "
+                "pcapng has no place for comments on such frames"
             )
         return written
 
